@@ -1,0 +1,1 @@
+"""What was recorded, as plain data: imports neither torch nor IPython."""

@@ -1,0 +1,60 @@
+"""Rows of whole numbers, kept flat: the form in which a long trace stays small.
+
+A table knows the fields of its rows from a NamedTuple and keeps all rows in one `array('q')`. Adding a row is one call,
+reading one gives the NamedTuple back. Strings, shapes and bytes live in side lists and are referred to by index.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+Row = TypeVar("Row", bound=NamedTuple)
+
+
+class Table(Generic[Row]):
+    """A growing list of rows of 64-bit whole numbers.
+
+    Args:
+        row: the NamedTuple class of a row; every field is an int.
+        flat: the rows one after the other, when they are there already (a loaded file).
+    """
+
+    __slots__ = ("flat", "row", "width")
+
+    def __init__(self, row: type[Row], flat: Any = ()) -> None:
+        self.row = row
+        self.width = len(row._fields)
+        self.flat = array("q", flat)
+        if len(self.flat) % self.width:
+            raise ValueError(f"{row.__name__}: {len(self.flat)} numbers do not make rows of {self.width}")
+
+    def add(self, *values: int) -> None:
+        """Append one row; the caller gives exactly `width` numbers (not checked: this is the hot path)."""
+        self.flat.extend(values)
+
+    def __len__(self) -> int:
+        return len(self.flat) // self.width
+
+    def __getitem__(self, index: int) -> Row:
+        count = len(self)
+        if index < 0:
+            index += count
+        if not 0 <= index < count:
+            raise IndexError(f"{self.row.__name__} {index} of {count}")
+        start = index * self.width
+        return self.row(*self.flat[start : start + self.width])
+
+    def __iter__(self) -> Iterator[Row]:
+        row, width, flat = self.row, self.width, self.flat
+        for start in range(0, len(flat), width):
+            yield row(*flat[start : start + width])
+
+    def column(self, field: str) -> array[int]:
+        """Every row's value of one field, in order."""
+        return self.flat[self.row._fields.index(field) :: self.width]
+
+    def set_column(self, field: str, values: Any) -> None:
+        """Replace every row's value of one field; `values` has one number a row."""
+        self.flat[self.row._fields.index(field) :: self.width] = array("q", values)

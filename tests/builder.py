@@ -10,10 +10,10 @@ SIZES = {"float32": 4, "float64": 8, "int64": 8, "uint8": 1, "int16": 2}
 
 
 def contiguous(shape):
-    stride = []
+    stride, size = [], 1
     for n in reversed(shape):
-        stride.insert(0, stride[0] * below if stride else 1)
-        below = n
+        stride.insert(0, size)
+        size *= n
     return tuple(stride)
 
 

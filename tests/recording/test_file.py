@@ -75,7 +75,7 @@ def test_another_reader_understands_the_tables():
 def test_files(tmp_path, name):
     save(small(), tmp_path / name)
     assert same(load(tmp_path / name), small())
-    assert (open(tmp_path / name, "rb").read(2) == b"\x1f\x8b") == name.endswith(".gz")
+    assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
     assert os.listdir(tmp_path) == [name]
 
 

@@ -7,7 +7,7 @@ before is called first, for every frame, with its own local functions; `_Pair` k
 When the user's program calls `sys.settrace` itself, theirs wins. Our local functions notice at the next event that the
 hook is gone, and take themselves off their frame. So does one that is met after the end, on a generator that slept.
 
-Limits. Of two that run at once the first gives way to the second, and says `lost`. A program that removes the tracer and
+Limits. Of two that run at once the first gives way to the second, and is `lost`. A program that removes the tracer and
 puts it back (`old = sys.gettrace(); ...; sys.settrace(old)`) hides from us what ran in between, without a word. A frame
 of *unwatched* code that begins on the very last free level of the stack fails one level early, because the hook has no
 room. `f_trace` of a watched frame is ours, which a debugger that steps out into it can see.

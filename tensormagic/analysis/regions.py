@@ -27,6 +27,8 @@ MOST_RUNS = 1 << 20
 MOST_WORK = 100_000
 """`max_work` of numpy's solver: the candidates it looks at, well under a tenth of a second."""
 
+_TooHardError: type[Exception] = getattr(np, "exceptions", np).TooHardError  # numpy before 1.25 has it at the top
+
 Dims = tuple[tuple[int, int], ...]  # (stride, count), smallest stride first
 
 
@@ -221,7 +223,7 @@ def _solve(a: Form, b: Form) -> bool | None:
         return None
     try:
         return bool(np.shares_memory(_array(a, base), _array(b, base), max_work=MOST_WORK))
-    except np.exceptions.TooHardError if hasattr(np, "exceptions") else np.TooHardError:  # type: ignore[attr-defined]
+    except _TooHardError:
         return None
 
 

@@ -94,6 +94,7 @@ RANGES = [
 LEAVES = [("nodes", "seq"), ("edges", "source"), ("edges", "target"), ("gradients", "source"), ("gradients", "target")]
 # Chains that a reader follows upwards; a circle would never end.
 CHAINS = ["steps", "frames", "paths"]
+DEEPEST_PATH = 100
 
 
 def rule_of(table: str, field: str) -> Rule:
@@ -119,6 +120,8 @@ def problems(recording: Recording) -> Iterator[str]:
         circle = _circle(getattr(recording, name).column("parent"))
         if circle is not None:
             yield f"table '{name}' row {circle}: its parents go round in a circle"
+        elif name == "paths":
+            yield from _path_depths(recording)
 
 
 def _broken(recording: Recording, rule: Rule, values: Any) -> tuple[int, str] | None:
@@ -169,6 +172,16 @@ def _path_keys(recording: Recording) -> Iterator[str]:
     if bad.any():
         row = int(np.argmax(bad))
         yield f"table 'paths' row {row}: field 'key' is {keys[row]}, but there are {strings} strings"
+
+
+def _path_depths(recording: Recording) -> Iterator[str]:
+    """A name has few segments; a chain of thousands would make every text that is built from it huge."""
+    parents = np.append(np.asarray(recording.paths.column("parent"), np.int64), -1)  # the last stands for "none"
+    ends = np.arange(len(parents) - 1)
+    for _ in range(DEEPEST_PATH):
+        ends = parents[ends]
+    if (ends >= 0).any():
+        yield f"table 'paths' row {int(np.argmax(ends >= 0))}: a name of more than {DEEPEST_PATH} segments"
 
 
 def _circle(parents: Any) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 
 from tensormagic.recording.model import (
@@ -177,11 +178,11 @@ class Index:
     def _calls_by_output(self) -> dict[int, list[int]]:
         return self._calls_by_operand("first_out", "outs", self.recording.outputs.column("object"))
 
-    def _calls_by_operand(self, first: str, count: str, objects: object) -> dict[int, list[int]]:
+    def _calls_by_operand(self, first: str, count: str, objects: Sequence[int]) -> dict[int, list[int]]:
         found: dict[int, list[int]] = defaultdict(list)
         calls = self.recording.calls
         for call, (start, n) in enumerate(zip(calls.column(first), calls.column(count), strict=True)):
-            for object in dict.fromkeys(objects[start : start + n]):  # type: ignore[index]
+            for object in dict.fromkeys(objects[start : start + n]):
                 found[object].append(call)
         return dict(found)
 
@@ -359,9 +360,9 @@ def segment_text(segment: tuple[int, str | int]) -> str:
     return f"[{key}]" if kind in (PathKind.ITEM, PathKind.KEY) else f".{key}"
 
 
-def _group(column: object) -> dict[int, list[int]]:
+def _group(column: Iterable[int]) -> dict[int, list[int]]:
     """value -> the rows that have it, in order."""
     found: dict[int, list[int]] = defaultdict(list)
-    for row, value in enumerate(column):  # type: ignore[call-overload]
+    for row, value in enumerate(column):
         found[value].append(row)
     return dict(found)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -137,7 +137,8 @@ def _compare_from(a: Dims, b: Dims, shift: int) -> Common:
         low, high = min(0, shift), max(_reach(inner_a), shift + _reach(inner_b))
         if high - low < period:
             one = _compare_from(inner_a, inner_b, shift)
-            return Common(*(None if n is None else n * times for n in one[:3]), *one[3:])
+            common, count_a, count_b = (None if n is None else n * times for n in (one.common, one.a, one.b))
+            return one._replace(common=common, a=count_a, b=count_b)
     if len(a) == 1 and shift >= 0 and shift + _reach(b) <= _reach(a):
         return _covered(Form(0, a), Form(shift, b))
     if len(b) == 1 and shift <= 0 and _reach(a) <= shift + _reach(b):
@@ -222,7 +223,7 @@ def _solve(a: Form, b: Form) -> bool | None:
     if low <= -base or high >= base or max(len(a.dims), len(b.dims)) > 32:
         return None
     try:
-        return bool(np.shares_memory(_array(a, base), _array(b, base), max_work=MOST_WORK))
+        return bool(np.shares_memory(_array(a, base), _array(b, base), max_work=cast("Any", MOST_WORK)))
     except _TooHardError:
         return None
 

@@ -64,7 +64,9 @@ def _recording(document: Any) -> Recording:
     if version > VERSION:
         raise _Bad(f"version {version} of the format is newer than this tensormagic, which reads up to {VERSION}")
     tables = _part(document, "tables", dict)
-    recording = Recording(**{key: _table(tables, key, row) for key, row in TABLES.items()})
+    recording = Recording()
+    for key, row in TABLES.items():
+        setattr(recording, key, _table(tables, key, row))
     recording.strings = _list(document, "strings", _text)
     recording.geometries = _list(document, "geometries", _geometry)
     recording.blobs = _list(document, "blobs", _blob)

@@ -34,7 +34,7 @@ def _complex32(words: Array) -> Array:
 
 def _bool(words: Array) -> Array:
     """torch writes 0 and 1; any other byte counts as true, as it does in torch."""
-    return words != 0
+    return np.not_equal(words, 0)
 
 
 _PLAIN = {

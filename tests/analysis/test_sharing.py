@@ -250,7 +250,7 @@ def test_memory_that_was_not_recorded_is_said_to_be_unknown():
     assert (found.sharing, found.exact, found.bound) == (Sharing.SEPARATE, False, Bound.MEMORY)
     assert relation(b.recording, "sparse", "sparse").sharing is Sharing.SAME_OBJECT
     at = NamesAt(Index(b.recording))
-    told, exact = codes(at.index, [at["sparse"], at["w"]], at.step)
+    _told, exact = codes(at.index, [at["sparse"], at["w"]], at.step)
     assert exact.tolist() == [[True, False], [False, True]]
 
 

@@ -212,6 +212,15 @@ def test_text_that_is_no_recording(text, sentence):
     assert len(str(caught.value)) < 300
 
 
+def test_a_name_of_thousands_of_segments_is_refused():
+    b = Builder()
+    b.path("x")
+    for i in range(5000):
+        b.recording.paths.add(i, int(ITEM), 0)
+    with pytest.raises(RecordingFileError, match="table 'paths' row 100: a name of more than 100 segments"):
+        from_json_text(to_json_text(b.recording))
+
+
 def test_a_file_that_grows_when_unpacked_is_bounded(tmp_path):
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(b" " * 10_000_000))
     with pytest.raises(RecordingFileError, match=r"bomb.gz: larger than 1000000 bytes; pass a larger limit_bytes"):

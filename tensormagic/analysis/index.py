@@ -258,6 +258,11 @@ class Index:
         """Was the storage's size ever changed? Then its memory may have moved away from the recorded address."""
         return storage in self._resizes_by_storage
 
+    def alive(self, storage: int, step: int) -> bool:
+        """Was a storage's memory still there after `step`?"""
+        death = self.recording.storages[storage].death
+        return death < 0 or death > step
+
     def writes_to(self, storage: int) -> list[int]:
         """The rows of `writes` that changed a storage, in order."""
         return self._writes_by_storage.get(storage, [])
@@ -297,6 +302,9 @@ class Index:
         found: dict[tuple[int, int], list[int]] = defaultdict(list)
         for row, snapshot in enumerate(self.recording.snapshots):
             found[snapshot.storage, snapshot.object].append(row)
+        steps = self.recording.snapshots.column("step")
+        for rows in found.values():
+            rows.sort(key=steps.__getitem__)
         return dict(found)
 
     # -- names
@@ -320,6 +328,9 @@ class Index:
         bindings = self.recording.bindings
         for row, key in enumerate(zip(bindings.column("frame"), bindings.column("path"), strict=True)):
             found[key].append(row)
+        steps = bindings.column("step")
+        for rows in found.values():
+            rows.sort(key=steps.__getitem__)  # a binding counts from the end of its step, whenever it was written down
         return dict(found)
 
     @cached_property

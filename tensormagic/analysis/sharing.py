@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import Named, NamesAt
 from tensormagic.analysis.regions import Common, Form, Region, compare
-from tensormagic.recording.model import Recording, StateFlag
+from tensormagic.recording.model import ObjectKind, Recording, StateFlag
 
 
 class Sharing(enum.Enum):
@@ -158,10 +158,13 @@ def _place(index: Index, named: Sequence[Named], step: int) -> list[_Spot]:
             low, high = min(low, form.start), max(high, form.end)
         stretch[storage] = low, high
     base, memory = {storage: 0 for storage in stretch}, {storage: storage for storage in stretch}
+    # The address of freed memory may be anyone's by now; only an array can outlive the storage that a tensor made of it.
+    arrays = {item.state.storage for item in named if item.state and index.object(item.base).kind == ObjectKind.ARRAY}
     located = []
     for storage in stretch:
         row = index.recording.storages[storage]
-        if row.address > 0 and not index.resized(storage):
+        there = index.alive(storage, step) or storage in arrays
+        if row.address > 0 and there and not index.resized(storage):
             located.append((row.device, row.address + stretch[storage][0], storage))
     root, reached = -1, (-1, 0)  # the storage that the piece is counted from; (device, end) of the piece so far
     for device, start, storage in sorted(located):

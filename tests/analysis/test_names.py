@@ -87,6 +87,17 @@ def test_names_change_from_step_to_step():
         names.at(r, 3)
 
 
+def test_a_binding_counts_from_its_step_on_whenever_it_was_written_down():
+    b = Builder()
+    for line in (1, 2, 3):
+        b.line(line)
+    first, second = b.tensor((2,)), b.tensor((2,))
+    b.bind(first, "w", step=2)
+    b.bind(second, "w", step=1)
+    assert names.at(b.recording, 1)["w"].object == second
+    assert names.at(b.recording)["w"].object == first
+
+
 def test_an_unknown_name_tells_close_ones_and_when_it_was_there():
     b = Builder()
     b.line(1)

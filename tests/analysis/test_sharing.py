@@ -219,6 +219,19 @@ def test_two_storages_over_one_array_are_one_memory():
     assert sharing(b.recording, "one", "two") is Sharing.SEPARATE
 
 
+def test_an_address_of_freed_memory_says_nothing():
+    """A name that was not looked at again, beside a tensor that got the freed memory."""
+    b = Builder()
+    b.line(1)
+    b.bind(b.tensor((4,), storage=b.storage(16, 4096, death=1)), "old")
+    b.bind(b.tensor((4,), storage=b.storage(16, 8192, death=1), kind=ObjectKind.ARRAY), "array")
+    b.line(2)
+    b.bind(b.tensor((4,), storage=b.storage(16, 4096)), "new")
+    b.bind(b.tensor((4,), storage=b.storage(16, 8192)), "t")
+    assert sharing(b.recording, "old", "new") is Sharing.SEPARATE
+    assert sharing(b.recording, "array", "t") is Sharing.SAME_BYTES
+
+
 def test_equal_addresses_on_two_devices_are_two_memories():
     b = Builder()
     b.line(1)

@@ -196,6 +196,7 @@ class Binding(NamedTuple):
     frame: int
     path: int
     object: int
+    late: int  # 1: found at the next full look after light steps, so the change may be older than `step`
 
 
 class Write(NamedTuple):
@@ -289,7 +290,7 @@ class OptimizerGroup(NamedTuple):
     object: int  # the optimizer
     group: int
     first: int  # rows of `members` from here ...
-    count: int  # ... this many
+    size: int  # ... this many
 
 
 class Member(NamedTuple):
@@ -301,10 +302,15 @@ class Saved(NamedTuple):
 
     run: int
     seq: int
-    attribute: int  # string: "_saved_result", or the text of the error that reading it raised
-    storage: int  # -1: reading it raised
-    version: int  # expected version where reading raised and torch told it, else -1
-    stale: int  # 1: overwritten since
+    attribute: int  # string: "_saved_result"
+    object: int  # the saved tensor, -1 where reading it raised
+    stale: int  # SavedFlag
+
+
+class SavedFlag(enum.IntEnum):
+    READ = 0  # it could be read: torch's own version check passed
+    OVERWRITTEN = 1  # reading it raised: its version counter has moved since it was saved
+    FREED = 2  # reading it raised: an earlier backward had freed it
 
 
 @dataclass

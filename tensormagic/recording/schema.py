@@ -81,14 +81,14 @@ RULES: dict[str, dict[str, Rule]] = {
         "before": to("blobs"), "added": to("blobs"), "after": to("blobs"), "grad": to("objects"), "in_place": YES_NO,
     },
     "walks": {"nodes": COUNT, "truncated": YES_NO},
-    "optimizer_groups": {"group": COUNT, "first": COUNT, "count": COUNT},
+    "optimizer_groups": {"group": COUNT, "first": COUNT, "size": COUNT},
     "members": {},
     "saved": {"seq": ANY, "attribute": to("strings"), "stale": one_of(model.SavedFlag)},
 }  # fmt: skip
 # (table, first, count, target): the row owns `count` rows of `target` from `first` on.
 RANGES = [
     ("calls", "first_in", "ins", "inputs"), ("calls", "first_out", "outs", "outputs"),
-    ("backwards", "first_edge", "edges", "gradients"), ("optimizer_groups", "first", "count", "members"),
+    ("backwards", "first_edge", "edges", "gradients"), ("optimizer_groups", "first", "size", "members"),
 ]  # fmt: skip
 # Fields that name a graph node by its sequence number, or a leaf as -1 - object.
 LEAVES = [("nodes", "seq"), ("edges", "source"), ("edges", "target"), ("gradients", "source"), ("gradients", "target")]

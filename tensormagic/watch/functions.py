@@ -1,0 +1,95 @@
+"""Which torch functions are ignored, which need a second look, and how a function is called in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+_base = torch._C.TensorBase
+# Attribute reads that give a tensor or change what a tensor is: everything else that is a descriptor is dropped.
+_KEPT = {"data", "real", "imag", "T", "mT", "H", "mH", "grad"}
+_METADATA = [
+    "dim", "size", "stride", "numel", "nelement", "data_ptr", "is_contiguous", "element_size", "storage_offset",
+    "get_device", "is_floating_point", "is_complex", "is_signed", "is_inference", "untyped_storage", "is_shared",
+    "has_names", "dim_order", "is_conj", "is_neg", "is_pinned", "is_set_to", "is_same_size", "type",
+    "__len__", "__hash__", "__repr__", "__format__", "__dir__", "__reduce_ex__", "register_hook",
+    "register_post_accumulate_grad_hook", "_is_view", "storage", "ndimension",
+]  # fmt: skip
+
+
+def _ignored() -> set[Any]:
+    names = set()
+    for cls in (_base, torch.Tensor):
+        for name, member in vars(cls).items():
+            if name not in _KEPT and hasattr(member, "__get__") and type(member).__name__ == "getset_descriptor":
+                names.add(member.__get__)
+            elif isinstance(member, property) and name not in _KEPT:
+                names.add(member.__get__)
+    for name in _METADATA:
+        member = getattr(torch.Tensor, name, None)
+        if member is not None:
+            names.add(member)
+    for name in ("is_tensor", "is_floating_point", "is_complex", "is_storage", "get_default_dtype", "typename"):
+        names.add(getattr(torch, name))
+    return names
+
+
+IGNORED = _ignored()
+DATA_GET = _base.data.__get__
+DATA_SET = _base.data.__set__
+
+# Functions whose kernels write into an input without telling the version counter. Only where to look: whether and what
+# was written is read off the bytes.
+UNDECLARED = {
+    getattr(torch.nn.functional, name)
+    for name in ("batch_norm", "instance_norm", "embedding", "embedding_bag")
+    if hasattr(torch.nn.functional, name)
+} | {torch.batch_norm, torch.instance_norm, torch.native_batch_norm, torch.embedding_renorm_}
+
+
+def readable(func: Any) -> str:
+    """The function's name as a user writes it: "Tensor.clone", "torch.relu", "Tensor.data", "nn.functional.linear"."""
+    owner = getattr(func, "__self__", None)
+    if type(owner).__name__ == "getset_descriptor":
+        suffix = " =" if func.__name__ == "__set__" else ""
+        return f"Tensor.{owner.__name__}{suffix}"
+    if isinstance(owner, property):
+        return f"Tensor.{getattr(owner.fget, '__name__', 'property')}"
+    resolved = torch.overrides.resolve_name(func)
+    if resolved is None:
+        module = getattr(func, "__module__", None) or ""
+        name = getattr(func, "__name__", type(func).__name__)
+        resolved = f"{module}.{name}" if module else str(name)
+    resolved = resolved.removeprefix("torch.") if resolved.startswith(("torch.Tensor.", "torch.nn.")) else resolved
+    return resolved.replace("torch._C.", "torch.", 1)
+
+
+def plain(rest: tuple[Any, ...]) -> str:
+    """Plain arguments as source text; tensors after the first are shown as names by whoever knows them."""
+    parts = []
+    for index, item in enumerate(rest):
+        if type(item) is tuple and len(item) == 2 and type(item[0]) is str and type(item[1]).__name__ == "_Mark":
+            parts.append(f"{item[0]}={item[1].text}")
+        elif type(item).__name__ == "_Mark":
+            if index:
+                parts.append(item.text)
+        elif type(item) is tuple and len(item) == 2 and type(item[0]) is str:
+            parts.append(f"{item[0]}={_one(item[1])}")
+        else:
+            parts.append(_one(item))
+    return ", ".join(parts)
+
+
+def _one(value: Any) -> str:
+    if type(value) is slice:
+        start = "" if value.start is None else _one(value.start)
+        stop = "" if value.stop is None else _one(value.stop)
+        return f"{start}:{stop}" if value.step is None else f"{start}:{stop}:{_one(value.step)}"
+    if value is Ellipsis:
+        return "..."
+    if type(value) is tuple or type(value) is torch.Size:
+        inner = ", ".join(_one(item) for item in value)
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    text = repr(value) if type(value) in (int, float, bool, str, type(None)) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,218 @@
+"""Identity and life of tensors and storages.
+
+An object is known by `id()` *and* a weak reference that still answers, so an address that is used again is never
+mistaken. A storage is known by its one Python object, whose weak reference calls back when the memory is freed.
+Nothing here keeps anything of the user's alive.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+
+from tensormagic.recording.model import NONE, Geometry, ObjectKind, Recording, StateFlag
+from tensormagic.watch import private
+from tensormagic.watch.clock import Clock
+from tensormagic.watch.raw import dtype_name
+
+
+class Live:
+    """What the recorder knows of one object that lives: numbers and a weak reference."""
+
+    __slots__ = ("counter", "object", "ref", "state", "storage", "version")
+
+    def __init__(self, ref: Any, number: int) -> None:
+        self.ref = ref
+        self.object = number
+        self.state = NONE  # row of `states`
+        self.storage = NONE
+        self.version = NONE
+        self.counter = number  # the object whose version counter this one shares
+
+
+class StorageRef(weakref.ref):  # type: ignore[type-arg]
+    """A weak reference to a storage that knows its number and the last size seen."""
+
+    __slots__ = ("home", "nbytes", "number")
+    number: int
+    nbytes: int
+    home: int  # the version counter of the first tensor seen on it
+
+
+class Memory:
+    """Gives numbers to objects and storages, and notes their states.
+
+    Args:
+        recording: the tables to write to.
+        clock: says which step and call it is.
+    """
+
+    def __init__(self, recording: Recording, clock: Clock) -> None:
+        self.recording = recording
+        self.clock = clock
+        self.live: dict[int, Live] = {}
+        self.storages: dict[int, StorageRef] = {}
+        self.geometries: dict[Any, int] = {}
+        self.deaths: list[tuple[int, int]] = []  # (storage, step)
+        self.unreadable: dict[str, str] = {}  # type -> why its memory could not be read
+
+    # ---- objects -------------------------------------------------------------------------------------------------
+
+    def find(self, value: Any) -> Live | None:
+        """The record of a live object, None where it is new."""
+        live = self.live.get(id(value))
+        return live if live is not None and live.ref() is value else None
+
+    def register(self, value: Any, kind: int, call: int = NONE) -> Live:
+        """A new object's record. Objects without weak references (lists) are known for one look only."""
+        recording = self.recording
+        number = len(recording.objects)
+        recording.objects.add(kind, self.clock.string(type(value).__name__), call, self.clock.step, NONE)
+        try:
+            ref: Any = weakref.ref(value)
+        except TypeError:
+            ref = _Known(value)
+        live = self.live[id(value)] = Live(ref, number)
+        return live
+
+    def tensor(self, value: Any, call: int = NONE) -> Live:
+        """The record of a tensor, made and its state noted when it is new."""
+        live = self.live.get(id(value))
+        if live is None or live.ref() is not value:
+            live = self.register(value, ObjectKind.TENSOR, call)
+            self.note_state(value, live, call)
+        return live
+
+    def note_state(self, value: Any, live: Live, call: int) -> None:
+        """Read a tensor's layout and graph side; a State is added when anything but the version differs."""
+        try:
+            storage = self.storage(private.get_storage(value), live, call)
+            offset = private.get_offset(value)
+            stride = private.get_stride(value)
+        except (RuntimeError, NotImplementedError) as error:
+            storage, offset, stride = NONE, 0, ()
+            self.unreadable[type(value).__name__] = str(error).split("\n", 1)[0][:200]
+        dtype = private.get_dtype(value)
+        shape, device, layout = private.get_shape(value), private.get_device(value), private.get_layout(value)
+        key = (shape, stride, dtype, device, layout)
+        geometry = self.geometries.get(key)
+        if geometry is None:
+            geometry = self.geometries[key] = self._new_geometry(key)
+        flags, node, node_name = self._graph_side(value)
+        live.version = version = self.version(value)
+        live.storage = storage
+        before = live.state
+        if before >= 0:
+            old = self.recording.states[before]
+            if (old.storage, old.offset, old.geometry, old.flags, old.node) == (storage, offset, geometry, flags, node):
+                return
+        live.state = len(self.recording.states)
+        self.recording.states.add(
+            live.object, self.clock.step, call, storage, offset, geometry, flags, node, node_name, version
+        )
+
+    def _graph_side(self, value: Any) -> tuple[int, int, int]:
+        flags = 0
+        node, node_name = NONE, NONE
+        if private.get_requires_grad(value):
+            flags = StateFlag.REQUIRES_GRAD
+            if private.get_is_leaf(value):
+                flags |= StateFlag.LEAF
+            else:
+                try:
+                    function = private.get_grad_fn(value)
+                except RuntimeError:
+                    function = None  # a view whose base was changed: torch refuses to give its grad_fn
+                if function is not None:
+                    node = private.node_number(function)
+                    node_name = self.clock.string(type(function).__name__)
+                if private.get_retains_grad(value):
+                    flags |= StateFlag.RETAINS_GRAD
+        else:
+            flags = StateFlag.LEAF
+        if value.is_inference():
+            flags |= StateFlag.INFERENCE
+        return flags, node, node_name
+
+    def _new_geometry(self, key: Any) -> int:
+        shape, stride, dtype, device, layout = key
+        number = len(self.recording.geometries)
+        itemsize = torch.empty((), dtype=dtype, device="meta").element_size() if dtype in _ODD else dtype.itemsize
+        self.recording.geometries.append(
+            Geometry(tuple(shape), tuple(stride), dtype_name(dtype), itemsize, str(device), str(layout)[6:])
+        )
+        return number
+
+    @staticmethod
+    def version(value: Any) -> int:
+        """The version counter, -1 for inference tensors, which have none."""
+        try:
+            return int(private.get_version(value))
+        except RuntimeError:
+            return NONE
+
+    # ---- storages ------------------------------------------------------------------------------------------------
+
+    def storage(self, value: Any, live: Live | None = None, call: int = NONE) -> int:
+        """The number of a storage, made when it is new; a changed size is noted."""
+        known = self.storages.get(id(value))
+        nbytes = value.nbytes()
+        if known is not None and known() is value:
+            if known.nbytes != nbytes:
+                known.nbytes = nbytes
+                self.recording.resizes.add(self.clock.step, known.number, nbytes)
+            return known.number
+        ref = StorageRef(value, self._freed)
+        ref.number = number = len(self.recording.storages)
+        ref.nbytes = nbytes
+        ref.home = live.counter if live is not None else NONE
+        self.storages[id(value)] = ref
+        device = value.device
+        address = _address(value) if device.type == "cpu" else 0
+        self.recording.storages.add(
+            nbytes, self.clock.string(str(device)), self.clock.step, call, NONE, address
+        )
+        return number
+
+    def home(self, value: Any) -> int:
+        """The version counter that stands for the memory of this tensor, -1 where it has none that is known."""
+        known = self.storages.get(id(private.get_storage(value)))
+        return known.home if known is not None else NONE
+
+    def _freed(self, ref: StorageRef) -> None:
+        self.deaths.append((ref.number, self.clock.step))
+
+    def close(self) -> None:
+        """Write the deaths into the table and drop every weak reference."""
+        death = self.recording.storages.column("death")
+        for number, step in self.deaths:
+            death[number] = max(step, 0)
+        self.recording.storages.set_column("death", death)
+        self.live.clear()
+        self.storages.clear()
+
+
+class _Known:
+    """Stands in for a weak reference where the type allows none: compares by address, never keeps the object."""
+
+    __slots__ = ("address", "type")
+
+    def __init__(self, value: Any) -> None:
+        self.address = id(value)
+        self.type = type(value)
+
+    def __call__(self) -> Any:
+        return None
+
+
+def _address(storage: Any) -> int:
+    """A CPU storage's address, 0 where reading it is refused (fake tensors)."""
+    try:
+        return int(storage.data_ptr())
+    except RuntimeError:
+        return 0
+
+
+_ODD = {dtype for dtype in vars(torch).values() if isinstance(dtype, torch.dtype) and not hasattr(dtype, "itemsize")}

@@ -1,0 +1,246 @@
+"""Turns executed lines into steps: which frame, which statement, which call they belong to, and what to look at after.
+
+A step ends when the next line of its frame begins or the frame is left; only then is looked at what names stand for.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+from tensormagic.recording.model import NONE, Recording, StepKind
+from tensormagic.watch import private
+from tensormagic.watch.clock import Clock
+from tensormagic.watch.names import Names, hidden
+from tensormagic.watch.options import Options
+from tensormagic.watch.writes import Writes
+
+
+class Activation:
+    """A frame that runs."""
+
+    __slots__ = ("counts", "file", "frame", "line", "parent", "raised", "root", "step")
+
+    def __init__(self, frame: int, file: int, parent: Activation | None, root: bool) -> None:
+        self.frame = frame  # index into frames
+        self.file = file
+        self.parent = parent
+        self.root = root  # its locals are the cell's namespace
+        self.step = NONE
+        self.line = NONE
+        self.counts: dict[int, int] = {}  # line -> executions in this activation
+
+
+class Steps:
+    """The listener of the line watcher (see `lines.Listener`).
+
+    Args:
+        recording, clock, names, writes: what the watchers of one trace share.
+        options: bounds.
+        namespace: the cell's names.
+        cell: file name of the cell's code.
+        statements: file name -> {line -> first line of its statement}, asked once a file.
+    """
+
+    def __init__(
+        self, recording: Recording, clock: Clock, names: Names, writes: Writes, options: Options,
+        namespace: dict[str, Any], cell: str, statements: Callable[[str], dict[int, int]],
+    ) -> None:  # fmt: skip
+        self.recording, self.clock, self.names, self.writes, self.options = recording, clock, names, writes, options
+        self.namespace, self.cell, self.statements = namespace, cell, statements
+        self.active: dict[int, Activation] = {}  # id of a running or paused frame
+        self.top: Activation | None = None
+        self.order: list[int] = []  # steps as they ended
+        self.totals: dict[tuple[int, int], int] = {}  # (file, line) -> executions
+        self.starts: dict[int, dict[int, int]] = {}  # file -> statements
+        self.stored: dict[CodeType, dict[int, set[str]]] = {}
+        self.stale = False  # light steps have run since the last full look
+        self.over = 0
+        recording.frames.add(clock.string(""), clock.string(cell), NONE, NONE)
+
+    # ---- what the line watcher tells -----------------------------------------------------------------------------
+
+    def entered(self, frame: FrameType) -> None:
+        code = frame.f_code
+        file = self.clock.string(code.co_filename)
+        parent = self.top
+        root = parent is None or frame.f_locals is self.namespace
+        if root:
+            number = 0
+        else:
+            number = len(self.recording.frames)
+            name = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
+            self.recording.frames.add(self.clock.string(name), file, parent.frame, parent.line)  # type: ignore[union-attr]
+        if file not in self.starts:
+            self.starts[file] = self.statements(code.co_filename)
+        self.top = self.active[id(frame)] = Activation(number, file, parent, root)
+
+    def line(self, frame: FrameType, line: int) -> None:
+        active = self.active.get(id(frame))
+        if active is None:
+            self.entered(frame)
+            active = self.top
+            assert active is not None
+        starts = self.starts[active.file]
+        first = starts.get(line)
+        if first is not None:
+            if active.line == first and active.step >= 0:
+                return  # still the same statement, on another of its lines
+            line = first
+        if active.step >= 0:
+            self._end(active, frame, StepKind.LINE)
+        self._begin(active, frame, line)
+
+    def left(self, frame: FrameType, raised: bool) -> None:
+        active = self.active.pop(id(frame), None)
+        if active is None:
+            return
+        if active.step >= 0:
+            self._end(active, frame, StepKind.RAISED if raised else StepKind.RETURN)
+        if not active.root:
+            self.names.forget(active.frame)
+        self._back_to(active.parent)
+
+    def paused(self, frame: FrameType) -> None:
+        active = self.active.get(id(frame))
+        if active is not None:
+            self._back_to(active.parent)
+
+    def resumed(self, frame: FrameType) -> None:
+        active = self.active.get(id(frame))
+        if active is None:
+            self.entered(frame)
+            return
+        if active is not self.top:
+            active.parent = self.top
+        self.top = active
+        self._running(active.step)
+
+    def failed(self, error: BaseException) -> None:
+        self.clock.notice("recorder-fault", "lines", error=type(error).__name__, text=str(error)[:200])
+
+    # ---- steps ---------------------------------------------------------------------------------------------------
+
+    def _begin(self, active: Activation, frame: FrameType, line: int) -> None:
+        recording, clock = self.recording, self.clock
+        active.line = line
+        key = (active.file, line)
+        total = self.totals[key] = self.totals.get(key, 0) + 1
+        if len(recording.steps) >= self.options.max_steps:
+            self.over += 1
+            active.step = NONE
+            clock.detail = False
+            return
+        detail = total <= self.options.first
+        if detail and self.stale:
+            self.stale = False
+            self._look(active, frame, late=1)
+        iteration = active.counts[line] = active.counts.get(line, -1) + 1
+        active.step = len(recording.steps)
+        parent = active.parent.step if active.parent is not None else NONE
+        recording.steps.add(active.frame, line, StepKind.LINE, iteration, parent, int(detail), len(recording.calls))
+        clock.step = active.step
+        clock.detail = detail
+
+    def _end(self, active: Activation, frame: FrameType, kind: int) -> None:
+        recording, step = self.recording, active.step
+        self.order.append(step)
+        if kind:
+            recording.steps.flat[step * recording.steps.width + 2] = kind
+        detail = recording.steps.flat[step * recording.steps.width + 5]
+        self.clock.step = step
+        if detail:
+            self._look(active, frame, late=0)
+        else:
+            self.stale = True
+            self._glance(active, frame)
+        active.step = NONE
+
+    def _look(self, active: Activation, frame: FrameType, late: int) -> None:
+        with private.no_torch_function():
+            self.writes.begin_look()
+            self.names.look(0, self.namespace, late=late)
+            if not active.root:
+                self.names.look(active.frame, frame.f_locals, late=late)
+            self.writes.end_look()
+
+    def _glance(self, active: Activation, frame: FrameType) -> None:
+        """A light step: only the names that the line itself stores."""
+        by_line = self.stored.get(frame.f_code)
+        if by_line is None:
+            by_line = self.stored[frame.f_code] = _stored(frame.f_code, self.starts[active.file])
+        only = by_line.get(active.line)
+        if only:
+            with private.no_torch_function():
+                if active.root:
+                    self.names.look(0, self.namespace, only)
+        self.writes.written.clear()
+
+    def _back_to(self, parent: Activation | None) -> None:
+        self.top = parent
+        self._running(parent.step if parent is not None else NONE)
+
+    def _running(self, step: int) -> None:
+        self.clock.step = step
+        if step >= 0:
+            steps = self.recording.steps
+            self.clock.detail = bool(steps.flat[step * steps.width + 5])
+
+    def finish(self) -> None:
+        """End what has not ended (the trace stopped inside frames) and number the steps by their end."""
+        for active in reversed(list(self.active.values())):
+            if active.step >= 0:
+                self.order.append(active.step)
+        self.active.clear()
+        self.top = None
+        self.stored.clear()
+        if self.over:
+            self.clock.notice("steps-bound", steps=self.options.max_steps, more=self.over)
+        renumber(self.recording, self.order)
+
+
+_STORES = {"STORE_NAME", "STORE_GLOBAL", "STORE_FAST", "STORE_DEREF", "DELETE_NAME", "DELETE_GLOBAL", "DELETE_FAST"}
+
+
+def _stored(code: CodeType, starts: dict[int, int]) -> dict[int, set[str]]:
+    """Line -> names that its instructions store."""
+    result: dict[int, set[str]] = {}
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        if instruction.starts_line is not None and instruction.starts_line is not False:
+            number = getattr(instruction, "line_number", None) or instruction.starts_line
+            line = starts.get(int(number), int(number))
+        if instruction.opname in _STORES and not hidden(str(instruction.argval)):
+            result.setdefault(line, set()).add(str(instruction.argval))
+    return result
+
+
+_STEP_FIELDS = (
+    ("steps", "parent"), ("calls", "step"), ("objects", "step"), ("objects", "death"), ("states", "step"),
+    ("storages", "step"), ("storages", "death"), ("resizes", "step"), ("bindings", "step"), ("writes", "step"),
+    ("snapshots", "step"), ("backwards", "step"), ("walks", "step"), ("optimizer_groups", "step"),
+)  # fmt: skip
+
+
+def renumber(recording: Recording, order: list[int]) -> None:
+    """Number steps in the order in which they ended, everywhere."""
+    if order == list(range(len(order))) and len(order) == len(recording.steps):
+        return
+    ended = set(order)
+    order = order + [step for step in range(len(recording.steps)) if step not in ended]
+    new = [0] * len(order)
+    for position, step in enumerate(order):
+        new[step] = position
+    steps, width = recording.steps, recording.steps.width
+    flat = steps.flat
+    rows = [flat[step * width : (step + 1) * width] for step in order]
+    for position, row in enumerate(rows):
+        flat[position * width : (position + 1) * width] = row
+    for table, field in _STEP_FIELDS:
+        column = getattr(recording, table).column(field)
+        getattr(recording, table).set_column(field, [new[step] if step >= 0 else step for step in column])
+    for notice in recording.notices:
+        if notice.step >= 0:
+            notice.step = new[notice.step]

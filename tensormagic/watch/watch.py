@@ -1,0 +1,177 @@
+"""Starts and stops the watchers in order; owns nothing else."""
+
+from __future__ import annotations
+
+import linecache
+import platform
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from tensormagic.recording.model import NONE, ErrorInfo, Recording
+from tensormagic.watch import private
+from tensormagic.watch.backward import Engine
+from tensormagic.watch.callsite import NAME
+from tensormagic.watch.calls import CallMode
+from tensormagic.watch.clock import Clock
+from tensormagic.watch.errors import error_info
+from tensormagic.watch.graph import Graph
+from tensormagic.watch.lines import make_lines
+from tensormagic.watch.memory import Memory
+from tensormagic.watch.names import Names
+from tensormagic.watch.options import Options
+from tensormagic.watch.statements import statements
+from tensormagic.watch.steps import Steps
+from tensormagic.watch.writes import Writes
+
+_OPTIMIZED = 0x1  # co_flags of a function's code; class bodies lack it
+_INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", NAME}
+
+
+class Watch:
+    """One trace, from start to stop, on one thread.
+
+    Args:
+        namespace: the names of the cell, looked at after every step; not kept after stop().
+        cell: the source, in which line k is line k of the editor.
+        filename: co_filename of the cell's code.
+        options: bounds.
+        name: what the cell is called, None for no name.
+        user_files: says whether the code of another file is the user's too (other cells of the notebook).
+    """
+
+    def __init__(
+        self, namespace: dict[str, Any], cell: str, filename: str, options: Options | None = None,
+        name: str | None = None, user_files: Callable[[str], bool] | None = None,
+    ) -> None:  # fmt: skip
+        options = options or Options()
+        self.recording = recording = Recording()
+        recording.cell = filename
+        recording.sources[filename] = cell
+        recording.about = {
+            "name": name, "torch": torch.__version__, "python": platform.python_version(),
+            "values": options.values, "first": options.first, "max_steps": options.max_steps,
+        }  # fmt: skip
+        self.filename, self.user_files, self.options = filename, user_files, options
+        self.clock = clock = Clock(recording)
+        self.memory = Memory(recording, clock)
+        self.writes = Writes(recording, clock, self.memory, options.values)
+        self.mode = CallMode(
+            recording, clock, self.memory, self.writes, options.max_calls, options.check_elements
+        )
+        self.graph = Graph(recording, clock, self.memory, options.max_nodes)
+        self.engine = Engine(
+            recording, clock, self.memory, self.writes, self.graph, self.mode, options.values
+        )
+        self.names = Names(recording, clock, self.memory, self.writes, options, self.is_user_code)
+        self.namespace = namespace
+        self.steps = Steps(
+            recording, clock, self.names, self.writes, options, namespace, filename, self._statements
+        )
+        self.lines = make_lines(self.is_watched, self.steps)
+        self.started = False
+
+    # ---- whose code is it ----------------------------------------------------------------------------------------
+
+    def is_user_code(self, code: CodeType) -> bool:
+        """Does the code stand in the cell or in another file of the user's?"""
+        file = code.co_filename
+        return file == self.filename or (self.user_files is not None and self.user_files(file))
+
+    def is_watched(self, code: CodeType) -> bool:
+        """Are its lines steps? Comprehensions belong to the line they stand on, class bodies to the class."""
+        if code.co_name in _INNER or not self.is_user_code(code):
+            return False
+        return bool(code.co_flags & _OPTIMIZED) or code.co_name == "<module>"
+
+    def _statements(self, file: str) -> dict[int, int]:
+        text = self.recording.sources.get(file)
+        if text is None:
+            text = self.recording.sources[file] = "".join(linecache.getlines(file))
+        return statements(text)
+
+    # ---- start and stop ------------------------------------------------------------------------------------------
+
+    def start(self, root: FrameType | None = None) -> None:
+        """Begin to record on this thread. `root`: a running frame to follow from its next line on (a script)."""
+        self.started = True
+        with private.no_torch_function():
+            self.writes.begin_look()
+            self.names.look(0, self.namespace)
+            self.writes.end_look()
+        self.engine.start()
+        self.mode.__enter__()
+        self.mode.on = True
+        self.lines.start(root)
+
+    def stop(self, error: BaseException | None = None) -> Recording:
+        """Stop recording, put everything back, and give what was recorded.
+
+        Args:
+            error: the exception that ended the cell, None where it ended well.
+        """
+        if not self.started:
+            return self.recording
+        self.started = False
+        self.lines.stop()
+        self.mode.on = False
+        self._leave_mode()
+        self.engine.stop()
+        if self.lines.lost:
+            self.clock.notice("lines-lost")
+        for part in (self._last_look, self.mode.finish, self.steps.finish, self.memory.close):
+            try:
+                part()
+            except Exception as fault:
+                self.clock.notice("recorder-fault", part.__name__, error=type(fault).__name__, text=str(fault)[:200])
+                fault.__traceback__ = None
+        for kind, why in self.memory.unreadable.items():
+            self.clock.notice("no-memory", kind, type=kind, why=why)
+        if error is not None:
+            self.recording.error = self._error(error)
+        self.namespace = {}
+        self.steps.namespace = {}
+        return self.recording
+
+    def _error(self, error: BaseException) -> ErrorInfo:
+        return error_info(error, self.filename, self.is_user_code, len(self.recording.steps) - 1)
+
+    def _leave_mode(self) -> None:
+        """Take the mode off the stack; where the cell left a mode of its own on top, it stays there."""
+        above = []
+        while torch.overrides._get_current_function_mode_stack():
+            top = torch.overrides._pop_mode()
+            if top is self.mode:
+                break
+            above.append(top)
+        for mode in reversed(above):
+            torch.overrides._push_mode(mode)
+
+    def _last_look(self) -> None:
+        """What names stand for at the end, and how much graph hangs on each."""
+        steps = self.steps
+        self.clock.step = steps.order[-1] if steps.order else NONE
+        with private.no_torch_function():
+            self.writes.begin_look()
+            found = self.names.collect(0, self.namespace)
+            self.writes.end_look()
+            seen = set()
+            for value, live in found:
+                if live.object in seen or not private.get_requires_grad(value) or private.get_is_leaf(value):
+                    continue
+                seen.add(live.object)
+                try:
+                    node = private.get_grad_fn(value)
+                except RuntimeError:
+                    continue  # its base was changed: torch refuses the graph, and says so to whoever uses it
+                nodes, _, truncated = self.graph.walk([node])
+                self.recording.walks.add(self.clock.step, live.object, len(nodes), int(truncated))
+                del node, nodes
+
+
+def python_frame(depth: int = 1) -> FrameType:
+    """The caller's frame."""
+    return sys._getframe(depth + 1)

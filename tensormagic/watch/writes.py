@@ -1,0 +1,219 @@
+"""In-place changes: told by the version counter where it was told, by the bytes where it was not."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from tensormagic.recording.model import NONE, Blob, Recording, WriteKind
+from tensormagic.watch import private, raw
+from tensormagic.watch.clock import Clock
+from tensormagic.watch.memory import Live, Memory
+
+_SUSPECT_BYTES = 1 << 20  # inputs of a kernel that may write unseen are compared up to this size
+_EXPOSED_BYTES = 1 << 20  # so is, after each step, memory that a numpy array shares
+
+
+class Writes:
+    """Notices changes and keeps the last bytes of small storages.
+
+    Args:
+        recording, clock, memory: what the watchers of one trace share.
+        values: storages of at most this many elements are kept value by value.
+    """
+
+    def __init__(self, recording: Recording, clock: Clock, memory: Memory, values: int) -> None:
+        self.recording, self.clock, self.memory, self.values = recording, clock, memory, values
+        self.last: dict[int, bytes] = {}  # storage -> bytes at its last snapshot
+        self.sums: dict[int, int] = {}  # larger storage that an array shares -> checksum
+        self.versions: dict[int, int] = {}  # counter -> last version accounted for
+        self.written: set[int] = set()  # storages with a write in this step
+        self.exposed_storages: set[int] = set()
+        self.untold = 0  # writes so far that autograd was not told of
+        self.looked: set[int] = set()  # storages compared in this look
+        self.summarized: dict[int, tuple[int, int]] = {}  # object -> (version, state) of its last summary
+
+    # ---- around a call -------------------------------------------------------------------------------------------
+
+    def after_call(self, call: int, touched: list[Any], mutates: bool) -> int:
+        """Compare the inputs with what they were; returns further flags of the call."""
+        done: set[int] = set()
+        for position, (live, value, before, old) in enumerate(touched):
+            after = self.memory.version(value)
+            if after != before:
+                self._told(call, live, value, before, after, done)
+                continue
+            if mutates and not position:
+                self.memory.note_state(value, live, call)
+            storage = live.storage
+            if storage < 0 or storage in done or (old is None and storage not in self.last):
+                continue
+            if not self.clock.detail and old is None:
+                continue
+            now = raw.storage_bytes(private.get_storage(value))
+            if now is None:
+                continue
+            if old is None:
+                old = self.last[storage]
+            if now != old and len(now) == len(old):
+                done.add(storage)
+                kind = WriteKind.KERNEL if before >= 0 else WriteKind.CALL  # inference tensors have no counter to tell
+                self._add(call, kind, live, before, after, self._difference(old, now, value))
+                if storage in self.last:
+                    self._snapshot(storage, now, value)
+        return 0
+
+    def _told(self, call: int, live: Live, value: Any, before: int, after: int, done: set[int]) -> None:
+        old = self.recording.states[live.state] if live.state >= 0 else None
+        self.memory.note_state(value, live, call)
+        live.version = after
+        self.versions[live.counter] = after
+        storage = live.storage
+        if storage in done:
+            return  # another input on the same memory: it was written once
+        new = self.recording.states[live.state]
+        moved = old is not None and (old.storage, old.offset, old.geometry) != (new.storage, new.offset, new.geometry)
+        now = None
+        known = self.last.get(storage)
+        if known is not None:
+            now = raw.storage_bytes(private.get_storage(value))
+        changed = now is not None and known is not None and now[: len(known)] != known[: len(now)]
+        if moved and not changed:
+            return  # transpose_, resize_, set_: the tensor looks elsewhere, no byte changed
+        done.add(storage)
+        elements = NONE
+        if known is not None and now is not None and len(known) == len(now):
+            elements = self._difference(known, now, value)
+        if now is not None:
+            self._snapshot(storage, now, value)
+        kind = WriteKind.CALL if live.counter == self.memory.home(value) else WriteKind.DATA
+        self._add(call, kind, live, before, after, elements)
+
+    def _add(self, call: int, kind: int, live: Live, before: int, after: int, elements: int) -> None:
+        if kind in (WriteKind.DATA, WriteKind.OUTSIDE, WriteKind.KERNEL):
+            self.untold += 1
+        self.written.add(live.storage)
+        self.recording.writes.add(
+            self.clock.step, call, kind, live.object, live.storage, before, after, live.state, elements
+        )
+
+    def _difference(self, old: bytes, new: bytes, value: Any) -> int:
+        """The storage elements in which two byte strings differ, as an index into `elements`."""
+        size = private.get_dtype(value).itemsize
+        usable = len(old) - len(old) % size
+        one = np.frombuffer(old, np.uint8, usable).reshape(-1, size)
+        two = np.frombuffer(new, np.uint8, usable).reshape(-1, size)
+        changed = np.flatnonzero((one != two).any(axis=1))
+        if len(changed) > 4 * self.values:
+            return NONE
+        self.recording.elements.append([int(i) for i in changed])
+        return len(self.recording.elements) - 1
+
+    def suspect(self, touched: list[Any]) -> list[Any]:
+        """The same inputs with their bytes, for a kernel that may write without telling."""
+        result = []
+        for live, value, version, old in touched:
+            if old is None and live.storage >= 0 and live.storage not in self.last:
+                storage = private.get_storage(value)
+                if storage.nbytes() <= _SUSPECT_BYTES:
+                    old = raw.storage_bytes(storage)
+            result.append((live, value, version, old))
+        return result
+
+    def seen_late(self, live: Live, value: Any, version: int) -> None:
+        """The version is not the one last seen: through an alias that we know, or by something we did not see."""
+        live.version = version
+        known = self.versions.get(live.counter)
+        if known is None:
+            self.versions[live.counter] = version
+        elif version > known:
+            self.versions[live.counter] = version
+            if live.storage not in self.written:
+                self.memory.note_state(value, live, NONE)
+                self._add(self.clock.call, WriteKind.CALL, live, known, version, NONE)
+
+    def accumulated(self, call: int, live: Live, value: Any, before: int, after: int) -> None:
+        """Backward added into a .grad that was there already."""
+        live.version = after
+        self.versions[live.counter] = after
+        elements = NONE
+        known = self.last.get(live.storage)
+        if known is not None:
+            now = raw.storage_bytes(private.get_storage(value))
+            if now is not None and len(now) == len(known):
+                elements = self._difference(known, now, value)
+                self._snapshot(live.storage, now, value)
+        self._add(call, WriteKind.ACCUMULATE, live, before, after, elements)
+
+    def exposed(self, touched: list[Any]) -> None:
+        """These tensors were handed to numpy: their memory can change without a call."""
+        for live, _value, _version, _old in touched:
+            self.exposed_storages.add(live.storage)
+
+    # ---- after a step --------------------------------------------------------------------------------------------
+
+    def begin_look(self) -> None:
+        self.looked.clear()
+
+    def end_look(self) -> None:
+        self.written.clear()
+
+    def look(self, value: Any, live: Live) -> None:
+        """A name reached this tensor: compare its memory with what it was after the last look."""
+        version = self.memory.version(value)
+        if version != live.version:
+            self.seen_late(live, value, version)
+        storage = live.storage
+        if storage < 0 or storage in self.looked:
+            return
+        self.looked.add(storage)
+        memory = private.get_storage(value)
+        nbytes = memory.nbytes()
+        if nbytes > self.values * 16 or nbytes > self.values * private.get_dtype(value).itemsize:
+            self._look_large(value, live, memory, nbytes)
+            return
+        now = raw.storage_bytes(memory)
+        if now is None:
+            return
+        old = self.last.get(storage)
+        if old == now:
+            return
+        if old is not None and len(old) == len(now) and storage not in self.written:
+            self._add(NONE, WriteKind.OUTSIDE, live, version, version, self._difference(old, now, value))
+        self._snapshot(storage, now, value)
+
+    def _look_large(self, value: Any, live: Live, memory: Any, nbytes: int) -> None:
+        storage = live.storage
+        if storage in self.exposed_storages:
+            if nbytes > _EXPOSED_BYTES:
+                self.clock.notice("numpy-memory-too-large", str(storage), storage=storage, bytes=nbytes)
+            else:
+                data = raw.storage_bytes(memory)
+                total = zlib.crc32(data) if data is not None else 0
+                old = self.sums.get(storage)
+                self.sums[storage] = total
+                if old is not None and old != total and storage not in self.written:
+                    self._add(NONE, WriteKind.OUTSIDE, live, live.version, live.version, NONE)
+        mark = (live.version, live.state)
+        if self.summarized.get(live.object) == mark and storage not in self.written:
+            return
+        self.summarized[live.object] = mark
+        kept = raw.blob(value, self.values, _EXPOSED_BYTES)
+        if kept is not None:
+            self.recording.snapshots.add(self.clock.step, storage, live.object, self._blob(kept))
+
+    def _snapshot(self, storage: int, data: bytes, value: Any) -> None:
+        self.last[storage] = data
+        dtype = private.get_dtype(value)
+        size = dtype.itemsize
+        kept = Blob((len(data) // size,), raw.dtype_name(dtype), data)
+        self.recording.snapshots.add(self.clock.step, storage, NONE, self._blob(kept))
+
+    def _blob(self, kept: Blob) -> int:
+        self.recording.blobs.append(kept)
+        return len(self.recording.blobs) - 1
+
+
+

@@ -9,6 +9,7 @@ import torch
 _base = torch._C.TensorBase
 # Attribute reads that give a tensor or change what a tensor is: everything else that is a descriptor is dropped.
 _KEPT = {"data", "real", "imag", "T", "mT", "H", "mH", "grad"}
+_SET = {"data", "real", "imag", "grad", "requires_grad"}
 _METADATA = [
     "dim", "size", "stride", "numel", "nelement", "data_ptr", "is_contiguous", "element_size", "storage_offset",
     "get_device", "is_floating_point", "is_complex", "is_signed", "is_inference", "untyped_storage", "is_shared",
@@ -24,6 +25,8 @@ def _ignored() -> set[Any]:
         for name, member in vars(cls).items():
             if name not in _KEPT and hasattr(member, "__get__") and type(member).__name__ == "getset_descriptor":
                 names.add(member.__get__)
+            if name not in _SET and type(member).__name__ == "getset_descriptor":
+                names.add(member.__set__)
             elif isinstance(member, property) and name not in _KEPT:
                 names.add(member.__get__)
     for name in _METADATA:

@@ -122,7 +122,9 @@ class Memory:
                 flags |= StateFlag.LEAF
             else:
                 try:
-                    function = private.get_grad_fn(value)
+                    # A node that runs holds a lock that making a view's grad_fn anew waits for: not inside the engine.
+                    waits = self.clock.engine and private.get_is_view(value)
+                    function = None if waits else private.get_grad_fn(value)
                 except RuntimeError:
                     function = None  # a view whose base was changed: torch refuses to give its grad_fn
                 if function is not None:

@@ -123,16 +123,17 @@ class Writes:
         return result
 
     def seen_late(self, live: Live, value: Any, version: int) -> None:
-        """The version is not the one last seen: through an alias that we know, or by something we did not see."""
-        live.version = version
+        """The version is not the one last seen: through an alias that we know, or by something we did not see (set_ and
+        operations of libraries that the mode does not meet)."""
+        old = self.recording.states[live.state] if live.state >= 0 else None
+        self.memory.note_state(value, live, NONE)
         known = self.versions.get(live.counter)
-        if known is None:
-            self.versions[live.counter] = version
-        elif version > known:
-            self.versions[live.counter] = version
-            if live.storage not in self.written:
-                self.memory.note_state(value, live, NONE)
-                self._add(self.clock.call, WriteKind.CALL, live, known, version, NONE)
+        self.versions[live.counter] = version
+        new = self.recording.states[live.state]
+        if old is not None and (old.storage, old.offset, old.geometry) != (new.storage, new.offset, new.geometry):
+            return  # it looks elsewhere now: no byte need have changed
+        if known is not None and version > known and live.storage not in self.written:
+            self._add(self.clock.call, WriteKind.CALL, live, known, version, NONE)
 
     def accumulated(self, call: int, live: Live, value: Any, before: int, after: int) -> None:
         """Backward added into a .grad that was there already."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensormagic.analysis import names, sharing, tensors, way
+from tensormagic.analysis import explain, findings, names, sharing, tensors, way
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.writes import Writes
 from tensormagic.recording import file
@@ -60,6 +60,19 @@ class Trace:
     def writes(self) -> Writes:
         """Each in-place change, in order: .line, .through, .reaches, .told, .elements."""
         return Writes(self.index)
+
+    def accumulations(self, name: str) -> list[tensors.Added]:
+        """What each backward run added to the .grad of the leaf of that name, in order: .values, .parts, .line."""
+        return tensors.accumulations(self.index, name)
+
+    @functools.cached_property
+    def findings(self) -> list[findings.Finding]:
+        """What is wrong, or about to be: errors first, then warnings, then notes."""
+        return findings.find(self.index)
+
+    def explain(self, name: str) -> explain.Explanation:
+        """Why the tensor (or module, or container) of that name is as it is: .line decided it, .text says it."""
+        return explain.explain(self.index, name)
 
     # ---- sharing -------------------------------------------------------------------------------------------------
 

@@ -121,3 +121,55 @@ def stored(index: Index, state: State, named: Named, blob: Blob) -> Any:
         return None
     geometry = index.geometry(state)._replace(shape=named.shape, stride=named.stride)
     return values.decode_slice(blob.data, geometry, state.offset)
+
+
+@dataclass(frozen=True)
+class Added:
+    """What one backward run brought to one leaf.
+
+    Attributes:
+        line, step: of the backward call.
+        values: what was added, nested lists; None where it was not recorded one by one.
+        parts: (line of the operation that sent it, values) of each contribution.
+        before, after: .grad before and after, nested lists or None.
+        in_place: it was added into the tensor that .grad already was.
+    """
+
+    line: int
+    step: int
+    values: Any
+    parts: tuple[tuple[int, Any], ...]
+    before: Any
+    after: Any
+    in_place: bool
+
+
+def accumulations(index: Index, name: str) -> list[Added]:
+    """What each backward run added to the .grad of a leaf, in order.
+
+    Raises:
+        UnknownName: nothing has that name at the end.
+    """
+    from tensormagic.analysis.flow import Flow
+
+    recording, flow = index.recording, Flow(index)
+    leaf = NamesAt(index, None)[name].base
+    found = []
+    for row in recording.accumulations:
+        if row.object != leaf:
+            continue
+        run = recording.backwards[row.run]
+        edges = [recording.gradients[i] for i in range(run.first_edge, run.first_edge + run.edges)]
+        parts = tuple(
+            (flow.line_of_node(edge.source), _listed(index, edge.blob))
+            for edge in edges if edge.run == row.run and edge.target == -1 - leaf and edge.blob >= 0
+        )  # fmt: skip
+        found.append(Added(
+            index.line_of(run.step), run.step, _listed(index, row.added), parts,
+            _listed(index, row.before), _listed(index, row.after), bool(row.in_place),
+        ))  # fmt: skip
+    return found
+
+
+def _listed(index: Index, blob: int) -> Any:
+    return values.values(index.recording.blobs[blob]) if blob >= 0 else None

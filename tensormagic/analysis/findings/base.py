@@ -1,0 +1,170 @@
+"""What a rule is, what it gives, and the facts that every rule may ask."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tensormagic.analysis.flow import Flow
+from tensormagic.analysis.index import Index
+from tensormagic.analysis.names import NamesAt
+from tensormagic.recording.model import ErrorInfo, PathKind, Recording
+
+ERROR, WARNING, NOTE = "error", "warning", "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, or about to be.
+
+    Attributes:
+        rule: id of the rule, as its page in docs/findings/ is called.
+        severity: "error" (the cell raised because of it), "warning" (it is wrong), "note" (worth knowing).
+        line: the line to change.
+        names: the tensors (or modules, containers) it is about, as the user reaches them.
+        lines: role -> line, for further lines ("saved", "modified", "raised", ...).
+        message: one sentence.
+        fix: what to write instead, as code where that is short.
+        step: the step to show, -1 for none.
+        phase, op: of `first-nan`: "forward" or "backward", and the operation.
+    """
+
+    rule: str
+    severity: str
+    line: int
+    names: tuple[str, ...]
+    message: str
+    fix: str = ""
+    lines: dict[str, int] = field(default_factory=dict)
+    step: int = -1
+    phase: str = ""
+    op: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule and its page.
+
+    Attributes:
+        id: as in `Finding.rule`.
+        sees, matters, example, instead, blind: the parts of its page: what it sees, why it matters, a minimal cell that
+            it speaks on, what to write instead, what it cannot see.
+        find: the rule itself.
+    """
+
+    id: str
+    sees: str
+    matters: str
+    example: str
+    instead: str
+    blind: str
+    find: Callable[[Facts], Iterator[Finding]]
+
+
+class Facts:
+    """What rules ask about one recording. Everything is worked out once and only when asked for."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.recording: Recording = index.recording
+        self.flow = Flow(index)
+
+    @property
+    def error(self) -> ErrorInfo | None:
+        return self.recording.error
+
+    @functools.cached_property
+    def end(self) -> NamesAt:
+        """Names at the end of the cell."""
+        return NamesAt(self.index, None)
+
+    @functools.cached_property
+    def _ever(self) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for binding in self.recording.bindings:
+            if binding.object >= 0:
+                texts = found.setdefault(binding.object, [])
+                text = self.index.path_text(binding.path)
+                if text not in texts:
+                    texts.append(text)
+        return found
+
+    @functools.cached_property
+    def _now(self) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for text, named in self.end.items():
+            found.setdefault(named.object, []).append(text)
+        return found
+
+    def names(self, object: int) -> tuple[str, ...]:
+        """The names of an object at the end; those it had before where it has none then."""
+        return tuple(self._now.get(object) or self._ever.get(object, ()))
+
+    def all_names(self, object: int) -> tuple[str, ...]:
+        """Every name that the object ever had, present ones first."""
+        return tuple(dict.fromkeys((*self._now.get(object, ()), *self._ever.get(object, ()))))
+
+    def name(self, object: int, otherwise: str = "a tensor without a name") -> str:
+        """The shortest name of an object."""
+        names = self.names(object)
+        return min(names, key=lambda text: (len(text), text)) if names else otherwise
+
+    def line_of_call(self, call: int) -> int:
+        return self.index.line_of(self.recording.calls[call].step) if call >= 0 else -1
+
+    def described(self, call: int) -> str:
+        """A call in short: `detach()`, `sum()`."""
+        return short(self.index.function(call))
+
+    @functools.cached_property
+    def loops(self) -> list[tuple[str, int, int]]:
+        """(file, first line, last line) of the bodies of all loops in the recorded sources."""
+        return [(file, first, last) for file, text in self.recording.sources.items() for first, last in loop_bodies(text)]
+
+    def loop_of(self, step: int) -> tuple[str, int, int] | None:
+        """The innermost loop body that a step's line stands in."""
+        if step < 0:
+            return None
+        file, line = self.index.string(self.index.frame_of(step).file), self.index.line_of(step)
+        inside = [loop for loop in self.loops if loop[0] == file and loop[1] <= line <= loop[2]]
+        return max(inside, key=lambda loop: loop[1], default=None)
+
+    def parameters(self) -> dict[int, str]:
+        """Leaves that a module holds as parameters at the end: object -> shortest name."""
+        found: dict[int, str] = {}
+        for text, named in self.end.items():
+            if self.recording.paths[named.path].kind == PathKind.PARAMETER and named.object >= 0:
+                known = found.get(named.object)
+                if known is None or len(text) < len(known):
+                    found[named.object] = text
+        return found
+
+
+def short(function: str) -> str:
+    """The last part of a function's name: "Tensor.add_" -> "add_"; attributes stay as they are."""
+    return function.rsplit(".", 1)[-1].removesuffix(" =")
+
+
+def loop_bodies(source: str) -> list[tuple[int, int]]:
+    """(first, last) line of the body of every for and while loop, from the source alone."""
+    import ast
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree: Any = ast.parse(source)
+        except SyntaxError:
+            return []  # the cell holds magics or did not compile: there is no loop that could be told
+    return [
+        (node.body[0].lineno, max(child.end_lineno or child.lineno for child in node.body))
+        for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While, ast.AsyncFor))
+    ]  # fmt: skip
+
+
+def listed(names: tuple[str, ...] | list[str]) -> str:
+    """`a`, `b` and `c`."""
+    quoted = [f"`{name}`" for name in names]
+    return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" and {quoted[-1]}" if quoted else ""

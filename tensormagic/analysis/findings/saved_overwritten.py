@@ -1,0 +1,167 @@
+"""A tensor that backward needs was overwritten after it was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensormagic.analysis.findings.base import ERROR, WARNING, Facts, Finding, Rule, listed
+from tensormagic.analysis.regions import canonical, compare
+from tensormagic.recording.model import SavedFlag, State, Write, WriteKind
+
+_UNTOLD = (WriteKind.DATA, WriteKind.OUTSIDE, WriteKind.KERNEL)
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    yield from _raised(facts)
+    yield from _silent(facts)
+
+
+def _raised(facts: Facts) -> Iterator[Finding]:
+    """torch's own check raised: the node is the one whose saved tensor cannot be read."""
+    for saved in facts.recording.saved:
+        if saved.stale != SavedFlag.OVERWRITTEN:
+            continue
+        call = facts.flow.call_of_node(saved.seq)
+        write = _culprit(facts, call)
+        run = facts.recording.backwards[saved.run]
+        if call < 0 or write is None:
+            continue
+        error = facts.error
+        raised = error.line if error is not None else facts.index.line_of(run.step)
+        yield _finding(facts, call, write, raised, ERROR, saved.seq)
+        return  # torch stops at the first; further nodes may hold the same tensor
+
+
+def _culprit(facts: Facts, call: int) -> Write | None:
+    """The first write, after `call`, to memory that the call took in or gave out."""
+    if call < 0:
+        return None
+    index = facts.index
+    first_told = None
+    for storage in _storages(facts, call):
+        for row in index.writes_to(storage):
+            write = facts.recording.writes[row]
+            if write.call > call and write.kind in (WriteKind.CALL, WriteKind.ACCUMULATE):
+                if first_told is None or write.call < first_told.call:
+                    first_told = write
+                break
+    return first_told
+
+
+def _storages(facts: Facts, call: int) -> list[int]:
+    index = facts.index
+    found = []
+    for item in index.outputs(call):
+        state = facts.flow.gave(item.object, call)
+        if state is not None and state.storage >= 0:
+            found.append(state.storage)
+    for taken in index.inputs(call):
+        state = index.state_before_call(taken.object, call)
+        if state is not None and state.storage >= 0:
+            found.append(state.storage)
+    return list(dict.fromkeys(found))
+
+
+def _silent(facts: Facts) -> Iterator[Finding]:
+    """The write was not told to autograd: the gradient is wrong and nothing raised."""
+    told: set[tuple[int, int]] = set()
+    for saved in facts.recording.saved:
+        if saved.stale != SavedFlag.READ or saved.object < 0:
+            continue
+        run = facts.recording.backwards[saved.run]
+        call = facts.flow.call_of_node(saved.seq)
+        state = facts.index.state(saved.object, run.step)
+        if call < 0 or state is None or state.storage < 0:
+            continue
+        for row in facts.index.writes_to(state.storage):
+            write = facts.recording.writes[row]
+            if write.kind not in _UNTOLD or not _after(facts, write, call) or not _before(write, run.step, run.call):
+                continue
+            if not _overlaps(facts, write, state) or _used_in_training(facts, call, saved.object):
+                continue
+            if (write.step, write.storage) not in told:
+                told.add((write.step, write.storage))
+                yield _finding(facts, call, write, -1, WARNING, saved.seq)
+
+
+def _used_in_training(facts: Facts, call: int, object: int) -> bool:
+    """Batch norm in training saves its running statistics beside what it uses: backward does not read them."""
+    if not facts.index.function(call).endswith("batch_norm"):
+        return False
+    return any(
+        facts.recording.writes[row].call == call
+        for row in facts.index.writes_to(_storage(facts, object))
+    )
+
+
+def _storage(facts: Facts, object: int) -> int:
+    state = facts.index.state(object)
+    return state.storage if state is not None else -1
+
+
+def _after(facts: Facts, write: Write, call: int) -> bool:
+    """Did the write come after the call? A write without a call is dated by its step."""
+    if write.call >= 0:
+        return write.call > call
+    return write.step > facts.recording.calls[call].step
+
+
+def _before(write: Write, step: int, call: int) -> bool:
+    return write.call < call if write.call >= 0 and call >= 0 else write.step < step
+
+
+def _overlaps(facts: Facts, write: Write, state: State) -> bool:
+    if write.state < 0:
+        return True
+    forms = []
+    for one in (facts.recording.states[write.state], state):
+        geometry = facts.index.geometry(one)
+        size = geometry.itemsize
+        if len(geometry.stride) != len(geometry.shape):
+            return False
+        forms.append(canonical(one.offset * size, geometry.shape, tuple(s * size for s in geometry.stride), size))
+    if forms[0] is None or forms[1] is None:
+        return False
+    return compare(forms[0], forms[1]).overlap is True
+
+
+def _finding(facts: Facts, call: int, write: Write, raised: int, severity: str, seq: int) -> Finding:
+    index = facts.index
+    saved, modified = facts.line_of_call(call), index.line_of(write.step)
+    objects = [item.object for item in (*index.outputs(call), *index.inputs(call))]
+    on = [o for o in objects if (s := index.state(o)) is not None and s.storage == write.storage]
+    names = tuple(dict.fromkeys(name for o in (write.object, *on) for name in facts.all_names(o)[:2]))
+    leaves = tuple(
+        name for node in facts.flow.reachable(seq) if node < 0 for name in facts.all_names(-1 - node)[:1]
+    )
+    what = listed(names[:1]) or "memory"
+    lines = {"saved": saved, "modified": modified}
+    operation = facts.described(call)
+    if severity == ERROR:
+        lines["raised"] = raised
+        text = (
+            f"Line {modified} changed {what} in place, but `{operation}` on line {saved} had kept those values for "
+            f"backward; that is why line {raised} raised."
+        )
+    else:
+        text = (
+            f"Line {modified} changed {what} without telling autograd, after `{operation}` on line {saved} had kept "
+            f"those values for backward: the gradient is computed from the new values and is wrong."
+        )
+    fix = f"Make a new tensor on line {modified} instead of writing in place, or write into a copy: `.clone()` first."
+    return Finding(
+        RULE.id, severity, modified, tuple(dict.fromkeys((*names, *leaves))), text, fix, lines, write.step
+    )
+
+
+RULE = Rule(
+    id="saved-tensor-overwritten",
+    sees="A write in place, after an operation had kept that memory for backward and before backward read it.",
+    matters="Either backward raises, far from the line at fault, or, where the write was not told to autograd (`.data`, "
+    "NumPy, batch norm's running statistics), the gradient is wrong without a word.",
+    example="a = torch.ones(3, requires_grad=True)\nb = a.sigmoid()\nb[1] = 2.0\nb.sum().backward()\n",
+    instead="b = b.clone()\nb[1] = 2.0\n",
+    blind="Writes by other threads, and by kernels that neither tell the version counter nor change a tensor that a "
+    "name or a call reached. Which of two operations that kept the same memory torch met first.",
+    find=find,
+)

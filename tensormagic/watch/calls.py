@@ -2,6 +2,10 @@
 
 The hot path: `__torch_function__` runs for every torch call of the cell. It may look up, count and append whole
 numbers; it may not format, sort, search, allocate per element, or keep anything of the user's.
+
+Identity: Python hands the address of a temporary that just died to the next object of its size, and programs print
+such addresses (`id(a.data) == id(b.data)`). A tensor takes 80 bytes with its collector's header, so nothing of that
+size (a tuple of four or five) is made between the start of a call and its result.
 """
 
 from __future__ import annotations
@@ -20,6 +24,10 @@ from tensormagic.watch.functions import DATA_GET, IGNORED, UNDECLARED, plain, re
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.writes import Writes
 
+# Plain numbers: the operators of IntFlag make objects and cost more than all the rest of a call.
+_GRAD, _INFERENCE, _RAISED = int(CallFlag.GRAD_ENABLED), int(CallFlag.INFERENCE), int(CallFlag.RAISED)
+_ENGINE, _CHECKED = int(CallFlag.IN_BACKWARD), int(CallFlag.CHECKED)
+_NAN, _INF = int(CallFlag.NAN_OUT), int(CallFlag.INF_OUT)
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
 _PLAIN = {int, float, bool, str, type(None), slice, type(Ellipsis), torch.dtype, torch.device, torch.Size}
 
@@ -65,7 +73,7 @@ class CallMode(TorchFunctionMode):
         try:
             out = through(func, args, kwargs)
         except BaseException:
-            self._end(func, call, touched, None, CallFlag.RAISED)
+            self._end(func, call, touched, None, _RAISED)
             touched = None
             raise
         finally:
@@ -81,7 +89,7 @@ class CallMode(TorchFunctionMode):
         error.__traceback__ = None
 
     def _begin(self, func: Any, args: Any, kwargs: Any) -> tuple[list[Any] | None, int]:
-        """The call's row and its inputs'; what to compare afterwards: (record, tensor, version, bytes or None)."""
+        """The call's row and its inputs'; what to compare afterwards: (record, tensor, version)."""
         recording, clock = self.recording, self.clock
         call = len(recording.calls)
         if call >= self.max_calls:
@@ -97,18 +105,18 @@ class CallMode(TorchFunctionMode):
             for key, value in kwargs.items():
                 self._gather((value,), touched, rest, 0, key)
         inputs = recording.inputs
-        flags = CallFlag.GRAD_ENABLED if torch.is_grad_enabled() else 0
+        flags = _GRAD if torch.is_grad_enabled() else 0
         if torch.is_inference_mode_enabled():
-            flags |= CallFlag.INFERENCE
+            flags |= _INFERENCE
         if clock.engine:
-            flags |= CallFlag.IN_BACKWARD
+            flags |= _ENGINE
         recording.calls.add(clock.step, name, NONE, len(inputs), len(touched), len(recording.outputs), 0, NONE, flags)
-        for live, _value, version, _bytes in touched:
+        for live, _value, version in touched:
             inputs.add(live.object, version)
         if rest and clock.detail:
             self.arguments.append((call, tuple(rest)))
         if func in UNDECLARED:
-            touched = self.writes.suspect(touched)
+            self.writes.suspect(touched)
         return touched, call
 
     def _gather(self, values: Any, touched: list[Any], rest: list[Any], depth: int, key: str | None = None) -> None:
@@ -124,7 +132,7 @@ class CallMode(TorchFunctionMode):
                         version = self.memory.version(value)
                 if live.version != version:
                     self.writes.seen_late(live, value, version)
-                touched.append((live, value, version, None))
+                touched.append((live, value, version))  # three: see identity below
                 if not depth:
                     rest.append(_TENSOR if key is None else (key, _TENSOR))
             elif kind is list or kind is tuple:
@@ -177,7 +185,7 @@ class CallMode(TorchFunctionMode):
         if live is None:
             live = memory.tensor(out, call)
             if func != DATA_GET:
-                for source, _value, _version, _bytes in touched:
+                for source, _value, _version in touched:
                     if source.storage == live.storage and source.storage >= 0:
                         live.counter = source.counter  # views and detach() share the version counter
                         break
@@ -194,7 +202,7 @@ class CallMode(TorchFunctionMode):
         if array is None:
             return 0
         nans, infs = raw.non_finite(array, raw.dtype_name(out.dtype) == "bfloat16")
-        return CallFlag.CHECKED | (CallFlag.NAN_OUT if nans else 0) | (CallFlag.INF_OUT if infs else 0)
+        return _CHECKED | (_NAN if nans else 0) | (_INF if infs else 0)
 
     def _mutates(self, func: Any) -> bool:
         """May the call change what its first argument is, without touching the version counter?"""

@@ -18,6 +18,10 @@ from tensormagic.watch.clock import Clock
 from tensormagic.watch.raw import dtype_name
 
 
+_REQUIRES_GRAD, _LEAF = int(StateFlag.REQUIRES_GRAD), int(StateFlag.LEAF)  # plain numbers: this is the hot path
+_RETAINS_GRAD, _INFERENCE = int(StateFlag.RETAINS_GRAD), int(StateFlag.INFERENCE)
+
+
 class Live:
     """What the recorder knows of one object that lives: numbers and a weak reference."""
 
@@ -35,10 +39,11 @@ class Live:
 class StorageRef(weakref.ref):  # type: ignore[type-arg]
     """A weak reference to a storage that knows its number and the last size seen."""
 
-    __slots__ = ("home", "nbytes", "number")
+    __slots__ = ("first", "home", "nbytes", "number")
     number: int
     nbytes: int
-    home: int  # the version counter of the first tensor seen on it
+    home: int  # the version counter that stands for the memory: that of the first tensor seen on it which lives
+    first: Any  # weak reference to that tensor
 
 
 class Memory:
@@ -117,9 +122,9 @@ class Memory:
         flags = 0
         node, node_name = NONE, NONE
         if private.get_requires_grad(value):
-            flags = StateFlag.REQUIRES_GRAD
+            flags = _REQUIRES_GRAD
             if private.get_is_leaf(value):
-                flags |= StateFlag.LEAF
+                flags |= _LEAF
             else:
                 try:
                     # A node that runs holds a lock that making a view's grad_fn anew waits for: not inside the engine.
@@ -131,11 +136,11 @@ class Memory:
                     node = private.node_number(function)
                     node_name = self.clock.string(type(function).__name__)
                 if private.get_retains_grad(value):
-                    flags |= StateFlag.RETAINS_GRAD
+                    flags |= _RETAINS_GRAD
         else:
-            flags = StateFlag.LEAF
+            flags = _LEAF
         if value.is_inference():
-            flags |= StateFlag.INFERENCE
+            flags |= _INFERENCE
         return flags, node, node_name
 
     def _new_geometry(self, key: Any) -> int:
@@ -170,6 +175,7 @@ class Memory:
         ref.number = number = len(self.recording.storages)
         ref.nbytes = nbytes
         ref.home = live.counter if live is not None else NONE
+        ref.first = live.ref if live is not None else None
         self.storages[id(value)] = ref
         device = value.device
         address = _address(value) if device.type == "cpu" else 0
@@ -178,10 +184,18 @@ class Memory:
         )
         return number
 
-    def home(self, value: Any) -> int:
-        """The version counter that stands for the memory of this tensor, -1 where it has none that is known."""
+    def tells(self, value: Any, live: Live) -> bool:
+        """Does writing through this tensor tell the version counter that stands for the memory?
+
+        The first tensor on a storage may be gone (`nn.Parameter(torch.empty(...))`): then the writer's counts.
+        """
         known = self.storages.get(id(private.get_storage(value)))
-        return known.home if known is not None else NONE
+        if known is None or known.home == live.counter:
+            return True
+        if known.first is None or known.first() is None:
+            known.home, known.first = live.counter, live.ref
+            return True
+        return False
 
     def _freed(self, ref: StorageRef) -> None:
         self.deaths.append((ref.number, self.clock.step))

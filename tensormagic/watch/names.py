@@ -213,7 +213,7 @@ class Names:
     def _sequence(self, value: Any, path: int, depth: int) -> None:
         plain = tuple if tuple in _mro(type(value)) else list if list in _mro(type(value)) else collections.deque
         size = plain.__len__(value)
-        if not size or not self._enter(value, ObjectKind.CONTAINER, path, depth):
+        if not self._enter(value, ObjectKind.CONTAINER, path, depth):
             return
         limit = self.options.max_items
         if size > limit:
@@ -232,7 +232,7 @@ class Names:
         self._open.discard(id(value))
 
     def _mapping(self, value: Any, path: int, depth: int) -> None:
-        if not dict.__len__(value) or not self._enter(value, ObjectKind.CONTAINER, path, depth):
+        if not self._enter(value, ObjectKind.CONTAINER, path, depth):
             return
         if dict.__len__(value) > self.options.max_items * 10:
             self.clock.notice("items-bound", str(path), items=self.options.max_items * 10, of=dict.__len__(value))

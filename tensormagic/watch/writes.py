@@ -32,6 +32,7 @@ class Writes:
         self.written: set[int] = set()  # storages with a write in this step
         self.exposed_storages: set[int] = set()
         self.untold = 0  # writes so far that autograd was not told of
+        self.suspects: dict[int, bytes] = {}  # object -> its storage's bytes before the call that runs now
         self.looked: set[int] = set()  # storages compared in this look
         self.summarized: dict[int, tuple[int, int]] = {}  # object -> (version, state) of its last summary
 
@@ -40,7 +41,9 @@ class Writes:
     def after_call(self, call: int, touched: list[Any], mutates: bool) -> int:
         """Compare the inputs with what they were; returns further flags of the call."""
         done: set[int] = set()
-        for position, (live, value, before, old) in enumerate(touched):
+        suspects, self.suspects = self.suspects, {}
+        for position, (live, value, before) in enumerate(touched):
+            old = suspects.get(live.object)
             after = self.memory.version(value)
             if after != before:
                 self._told(call, live, value, before, after, done)
@@ -88,7 +91,7 @@ class Writes:
             elements = self._difference(known, now, value)
         if now is not None:
             self._snapshot(storage, now, value)
-        kind = WriteKind.CALL if live.counter == self.memory.home(value) else WriteKind.DATA
+        kind = WriteKind.CALL if self.memory.tells(value, live) else WriteKind.DATA
         self._add(call, kind, live, before, after, elements)
 
     def _add(self, call: int, kind: int, live: Live, before: int, after: int, elements: int) -> None:
@@ -111,16 +114,15 @@ class Writes:
         self.recording.elements.append([int(i) for i in changed])
         return len(self.recording.elements) - 1
 
-    def suspect(self, touched: list[Any]) -> list[Any]:
-        """The same inputs with their bytes, for a kernel that may write without telling."""
-        result = []
-        for live, value, version, old in touched:
-            if old is None and live.storage >= 0 and live.storage not in self.last:
+    def suspect(self, touched: list[Any]) -> None:
+        """Keep the inputs' bytes for the time of a call whose kernel may write without telling."""
+        for live, value, _version in touched:
+            if live.storage >= 0 and live.storage not in self.last:
                 storage = private.get_storage(value)
                 if storage.nbytes() <= _SUSPECT_BYTES:
-                    old = raw.storage_bytes(storage)
-            result.append((live, value, version, old))
-        return result
+                    data = raw.storage_bytes(storage)
+                    if data is not None:
+                        self.suspects[live.object] = data
 
     def seen_late(self, live: Live, value: Any, version: int) -> None:
         """The version is not the one last seen: through an alias that we know, or by something we did not see (set_ and
@@ -150,7 +152,7 @@ class Writes:
 
     def exposed(self, touched: list[Any]) -> None:
         """These tensors were handed to numpy: their memory can change without a call."""
-        for live, _value, _version, _old in touched:
+        for live, _value, _version in touched:
             self.exposed_storages.add(live.storage)
 
     # ---- after a step --------------------------------------------------------------------------------------------

@@ -8,28 +8,21 @@ from collections.abc import Iterator
 from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule
 from tensormagic.recording.model import ObjectKind, StateFlag
 
+Loop = tuple[str, int, int]
 _FEW = 3  # iterations: fewer may be a window that the program wants
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    told: set[str] = set()
-    for text, named in facts.end.items():
-        state = named.state
-        root = text.split("[", 1)[0].split(".", 1)[0]
-        if state is None or state.node < 0 or root in told or not state.flags & StateFlag.REQUIRES_GRAD:
-            continue
-        held = _held(facts, root)
-        for loop, iterations in held.items():
-            if len(iterations) < _FEW:
-                continue
+    roots = dict.fromkeys(_root(text) for text, named in facts.end.items() if named.state and named.state.node >= 0)
+    for root in roots:
+        for loop, iterations in _held(facts, root).items():
             line, step = _line(facts, root, loop)
-            if line < 0 or not _lives_outside(facts, root, loop):
+            if len(iterations) < _FEW or line < 0 or not _unwanted(facts, root, loop, iterations):
                 continue
-            told.add(root)
-            nodes = sum(len(found) for found in iterations.values())
+            count = sum(len(found) for found in iterations.values())
             yield Finding(
-                RULE.id, WARNING, line, tuple(dict.fromkeys((root, text))),
-                f"`{root}` keeps the graphs of {len(iterations)} iterations alive ({nodes} nodes so far): line {line} "
+                RULE.id, WARNING, line, (root, *_held_names(facts, root)),
+                f"`{root}` keeps the graphs of {len(iterations)} iterations alive ({count} nodes so far): line {line} "
                 f"adds one more each time round, and none can be freed.",
                 f"On line {line} keep the number, not the graph: `.item()` or `.detach()`.",
                 {"kept": line}, step,
@@ -37,11 +30,57 @@ def find(facts: Facts) -> Iterator[Finding]:
             break
 
 
+def _root(text: str) -> str:
+    return text.split("[", 1)[0].split(".", 1)[0]
+
+
+def _tensors(facts: Facts, root: str) -> list[tuple[str, int, int]]:
+    """(name, object, node) of the tensors under a root name that hang on a graph at the end."""
+    return [
+        (text, named.object, named.state.node) for text, named in facts.end.items()
+        if named.state is not None and named.state.node >= 0 and _root(text) == root
+    ]  # fmt: skip
+
+
+def _held_names(facts: Facts, root: str) -> list[str]:
+    return [text for text, _, _ in _tensors(facts, root) if text != root][:3]
+
+
+def _unwanted(facts: Facts, root: str, loop: Loop, iterations: dict[int, set[int]]) -> bool:
+    """Is the graph of earlier iterations of no use?
+
+    Where backward is called inside the loop, time after time, what an earlier iteration left has had its turn. Where it
+    is not, the graphs may be meant for one backward at the end: then something uses the tensors, or a run reaches them.
+    A name that the loop computes from itself (a recurrent state) is left alone there: it may be used in another cell.
+    """
+    runs = facts.recording.backwards
+    if sum(facts.loop_of(run.step) == loop for run in runs) >= _FEW:
+        return True
+    held = set().union(*iterations.values())
+    for run in runs:
+        state = facts.index.state(run.root, run.step)
+        if state is not None and held & facts.flow.reachable(state.node):
+            return False
+    last = max((step for step in range(len(facts.recording.steps)) if facts.loop_of(step) == loop), default=-1)
+    tensors = _tensors(facts, root)
+    for _, object, _ in tensors:
+        if any(facts.recording.calls[call].step > last for call in facts.flow.uses(object)):
+            return False
+    collected = any(text != root for text, _, _ in tensors)
+    written = any(facts.index.writes_to(_storage(facts, object)) for _, object, _ in tensors)
+    return collected or written
+
+
+def _storage(facts: Facts, object: int) -> int:
+    state = facts.index.state(object)
+    return state.storage if state is not None else -1
+
+
 def _held(facts: Facts, root: str) -> dict[tuple[str, int, int], dict[int, set[int]]]:
     """loop -> iteration -> nodes of that iteration that the name's tensors hold."""
     nodes: set[int] = set()
     for text, named in facts.end.items():
-        if text.split("[", 1)[0].split(".", 1)[0] == root and named.state is not None and named.state.node >= 0:
+        if _root(text) == root and named.state is not None and named.state.node >= 0:
             nodes |= facts.flow.reachable(named.state.node)
     held: dict[tuple[str, int, int], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for node in nodes:
@@ -68,7 +107,7 @@ def _line(facts: Facts, root: str, loop: tuple[str, int, int]) -> tuple[int, int
         if binding.frame or binding.object < 0 or facts.loop_of(binding.step) != loop:
             continue
         text = index.path_text(binding.path)
-        if text.split("[", 1)[0].split(".", 1)[0] == root and binding.step > best[1] and not text.endswith(".grad"):
+        if _root(text) == root and binding.step > best[1] and not text.endswith(".grad"):
             if index.object(binding.object).kind in (ObjectKind.TENSOR, ObjectKind.CONTAINER):
                 best = (index.line_of(binding.step), binding.step)
     for row in range(len(facts.recording.writes)):
@@ -78,18 +117,10 @@ def _line(facts: Facts, root: str, loop: tuple[str, int, int]) -> tuple[int, int
     return best
 
 
-def _lives_outside(facts: Facts, root: str, loop: tuple[str, int, int]) -> bool:
-    """Was there something under the name before the loop? A name that each iteration makes anew keeps one graph only,
-    unless the graph itself goes back through the iterations, which then holds what the program computes."""
-    for binding in facts.recording.bindings:
-        if binding.object >= 0 and not binding.frame and facts.index.path_text(binding.path) == root:
-            return facts.loop_of(binding.step) != loop
-    return True
-
-
 RULE = Rule(
     id="graph-kept-alive",
-    sees="A name that was there before a loop and whose tensors hold the graphs of several of its iterations at the end.",
+    sees="A name whose tensors hold, at the end, the graphs of three or more iterations of a loop, although backward was "
+    "called in each, or nothing after the loop uses them.",
     matters="Nothing of those graphs can be freed: memory grows with every iteration until the process dies.",
     example="w = torch.ones(2, requires_grad=True)\ntotal = 0.0\nfor step in range(5):\n    loss = (w * 2).sum()\n"
     "    loss.backward()\n    total += loss\n",

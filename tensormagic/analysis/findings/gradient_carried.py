@@ -1,0 +1,79 @@
+"""Gradients of an earlier step are still there when the next backward adds to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
+from tensormagic.recording.model import Accumulation, WriteKind
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    rows: dict[int, list[Accumulation]] = defaultdict(list)
+    for row in facts.recording.accumulations:
+        rows[row.object].append(row)
+    by_line: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for leaf, added in rows.items():
+        for before, after in zip(added, added[1:], strict=False):
+            if after.in_place and _stepped(facts, leaf, before, after) and not _cleared(facts, before, after):
+                step = facts.recording.backwards[after.run].step
+                by_line[facts.index.line_of(step)].append((leaf, step))
+                break
+    for line, found in by_line.items():
+        names = tuple(dict.fromkeys(facts.name(leaf) for leaf, _ in found))
+        yield Finding(
+            RULE.id, WARNING, line, names,
+            f"Line {line} added the new gradient of {listed(names[:4])} to that of the step before: it was used for an "
+            f"update and never cleared.",
+            "Call `optimizer.zero_grad()` (or set `.grad = None`) once per step, before backward.",
+            {"backward": line}, found[0][1],
+        )  # fmt: skip
+
+
+def _span(facts: Facts, before: Accumulation, after: Accumulation) -> tuple[int, int]:
+    return facts.recording.backwards[before.run].call, facts.recording.backwards[after.run].call
+
+
+def _stepped(facts: Facts, leaf: int, before: Accumulation, after: Accumulation) -> bool:
+    """Was the leaf updated between the two runs? An update means that the gradient has had its turn."""
+    first, last = _span(facts, before, after)
+    state = facts.index.state(leaf)
+    if state is None:
+        return False
+    if any(first < call < last and kind == "step" for call, kind in facts.flow.optimizer_calls):
+        # A step with lr 0 writes nothing: that it read the gradient is what counts.
+        spans = [span for span in facts.flow._optimizer_spans if first < span[0] < last]
+        return any(start <= call <= end for start, end in spans for call in facts.index.calls_from(leaf))
+    return any(
+        first < facts.recording.writes[row].call < last
+        and facts.recording.writes[row].kind in (WriteKind.CALL, WriteKind.DATA)
+        for row in facts.index.writes_to(state.storage)
+    )
+
+
+def _cleared(facts: Facts, before: Accumulation, after: Accumulation) -> bool:
+    """Was the gradient itself written between the two runs (zero_, fill_, mul_ by 0, clipping is none of these)?"""
+    first, last = _span(facts, before, after)
+    state = facts.index.state(after.grad)
+    if state is None or state.storage < 0:
+        return False
+    return any(
+        first < facts.recording.writes[row].call < last
+        and facts.recording.writes[row].kind != WriteKind.ACCUMULATE
+        and facts.described(facts.recording.writes[row].call) not in _SCALES
+        for row in facts.index.writes_to(state.storage)
+    )
+
+
+_SCALES = {"clamp_", "clip_", "_foreach_mul_", "mul_", "div_"}
+RULE = Rule(
+    id="gradient-carried-over",
+    sees="A backward run that added into a `.grad` which an update had already used and nothing had cleared since.",
+    matters="Every step follows the sum of all gradients so far: training runs, and runs wrong.",
+    example="w = torch.nn.Parameter(torch.zeros(1))\nopt = torch.optim.SGD([w], lr=0.1)\nfor step in range(3):\n"
+    "    (w * 2).sum().backward()\n    opt.step()\n",
+    instead="for step in range(3):\n    opt.zero_grad()\n    (w * 2).sum().backward()\n    opt.step()\n",
+    blind="Steps past the bound of detail, and updates that neither an optimizer nor an in-place write made.",
+    find=find,
+)

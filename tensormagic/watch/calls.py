@@ -4,14 +4,16 @@ The hot path: `__torch_function__` runs for every torch call of the cell. It may
 numbers; it may not format, sort, search, allocate per element, or keep anything of the user's.
 
 Identity: Python hands the address of a temporary that just died to the next object of its size, and programs print
-such addresses (`id(a.data) == id(b.data)`). A tensor takes 80 bytes with its collector's header, so nothing of that
-size (a tuple of four or five) is made between the start of a call and its result.
+such addresses (`id(a.detach()) == id(b.detach())`). So between the start of a call and its result nothing of a tensor's
+size (80 bytes with the collector's header: a tuple of four or five, an enum) is made and kept.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, NamedTuple
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -20,7 +22,7 @@ from tensormagic.recording.model import NONE, CallFlag, Recording
 from tensormagic.watch import private, raw
 from tensormagic.watch.callsite import Callsites
 from tensormagic.watch.clock import Clock
-from tensormagic.watch.functions import DATA_GET, IGNORED, UNDECLARED, plain, readable
+from tensormagic.watch.functions import DATA_GET, GRAD, IGNORED, SPECIAL, UNDECLARED, moves, mutates, plain, readable
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.writes import Writes
 
@@ -30,6 +32,18 @@ _ENGINE, _CHECKED = int(CallFlag.IN_BACKWARD), int(CallFlag.CHECKED)
 _NAN, _INF = int(CallFlag.NAN_OUT), int(CallFlag.INF_OUT)
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
 _PLAIN = {int, float, bool, str, type(None), slice, type(Ellipsis), torch.dtype, torch.device, torch.Size}
+_FIRST_OUT, _FLAGS, _WIDTH = 5, 8, 9  # places in a row of `calls`, and its length
+
+
+class _Function(NamedTuple):
+    """What is known of a function, worked out at its first call."""
+
+    name: int  # string
+    mutates: bool  # may change what its first argument is without touching the version counter
+    moves: bool  # may make its first argument look at other memory or in another shape
+    undeclared: bool  # its kernel may write into an input without telling
+    detaches: bool  # gives a tensor with a version counter of its own on the same memory
+    keeps_args: bool  # its arguments are needed in the light record too
 
 
 class CallMode(TorchFunctionMode):
@@ -37,161 +51,204 @@ class CallMode(TorchFunctionMode):
 
     Args:
         recording, clock, memory, writes: what the watchers of one trace share.
+        is_user_code: is this code the user's?
         max_calls: past this many calls only counts are kept (said in a notice).
         check_elements: outputs of at most this many elements are looked at for NaN and infinity.
     """
 
     def __init__(
-        self, recording: Recording, clock: Clock, memory: Memory, writes: Writes, max_calls: int, check_elements: int
-    ) -> None:
+        self, recording: Recording, clock: Clock, memory: Memory, writes: Writes,
+        is_user_code: Callable[[CodeType], bool], max_calls: int, check_elements: int,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.recording, self.clock, self.memory, self.writes = recording, clock, memory, writes
-        self.max_calls, self.check_elements = max_calls, check_elements
+        self.is_user_code, self.max_calls, self.check_elements = is_user_code, max_calls, check_elements
         self.callsites = Callsites()
-        self.functions: dict[Any, int] = {}  # function object -> string number
-        self.mutators: dict[Any, bool] = {}
+        self.functions: dict[Any, _Function] = {}
+        self.files: dict[str, bool] = {}  # file name -> is it the user's?
         self.arguments: list[tuple[int, tuple[Any, ...]]] = []  # (call, plain arguments), put into words at the end
+        self.calls, self.inputs, self.outputs = recording.calls.flat, recording.inputs.flat, recording.outputs.flat
         self.on = False
+        self.guarded = False  # another function mode lies below: our own reads must not reach it
         self.nested = 0  # calls of ours that are under way: the mode is off inside them
         self.over = 0
-        self.failure: BaseException | None = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self.on:
+        special = SPECIAL.get(func)
+        if special == IGNORED or not self.on:
             return func(*args, **kwargs)
-        if func in IGNORED:
-            return func(*args, **kwargs)
-        through = self.callsites.at(sys._getframe(1), func)
+        frame = sys._getframe(1)
+        if special == GRAD and not self._users(frame.f_code):
+            return func(*args, **kwargs)  # an optimizer reads and clears .grad: what that did is seen elsewhere
+        through = self.callsites.at(frame, func)
+        del frame
+        touched: list[Any] = []
+        known = None
+        call = NONE
         try:
-            touched, call = self._begin(func, args, kwargs)
+            known = self.functions.get(func) or self._learn(func)
+            if self.guarded:
+                with private.no_torch_function():
+                    call = self._begin(known, args, kwargs, touched)
+            else:
+                call = self._begin(known, args, kwargs, touched)
         except Exception as error:  # a fault of ours: noted once, the call goes on
             self._fail(error)
+        if call < 0:
             return through(func, args, kwargs)
+        clock = self.clock
+        before, clock.call = clock.call, call
         self.nested += 1
-        before, self.clock.call = self.clock.call, call
         try:
             out = through(func, args, kwargs)
         except BaseException:
-            self._end(func, call, touched, None, _RAISED)
-            touched = None
+            self._end(known, call, touched, None, _RAISED)
+            touched.clear()
             raise
         finally:
             self.nested -= 1
-            self.clock.call = before
-        self._end(func, call, touched, out, 0)
+            clock.call = before
+        self._end(known, call, touched, out, 0)
         return out
 
+    def _users(self, code: CodeType) -> bool:
+        known = self.files.get(code.co_filename)
+        if known is None:
+            known = self.files[code.co_filename] = self.is_user_code(code)
+        return known
+
+    def _learn(self, func: Any) -> _Function:
+        name = readable(func)
+        known = self.functions[func] = _Function(
+            self.clock.string(name), mutates(name), moves(name), func in UNDECLARED, func == DATA_GET,
+            name.endswith("_set_grad_enabled") or "_record_function_enter" in name,
+        )  # fmt: skip
+        return known
+
     def _fail(self, error: BaseException) -> None:
-        if self.failure is None:
-            self.failure = error
-            self.clock.notice("recorder-fault", "calls", error=type(error).__name__, text=str(error)[:200])
+        self.clock.notice("recorder-fault", "calls", error=type(error).__name__, text=str(error)[:200])
         error.__traceback__ = None
 
-    def _begin(self, func: Any, args: Any, kwargs: Any) -> tuple[list[Any] | None, int]:
-        """The call's row and its inputs'; what to compare afterwards: (record, tensor, version)."""
-        recording, clock = self.recording, self.clock
-        call = len(recording.calls)
+    def _begin(self, known: _Function, args: Any, kwargs: Any, touched: list[Any]) -> int:
+        """Write the call's row and its inputs'. `touched` is filled with (record, tensor, version)."""
+        call = len(self.calls) // _WIDTH
         if call >= self.max_calls:
             self.over += 1
-            return None, NONE
-        name = self.functions.get(func)
-        if name is None:
-            name = self.functions[func] = clock.string(readable(func))
-        touched: list[Any] = []
-        rest: list[Any] = []
+            return NONE
+        clock = self.clock
+        detail = clock.detail or known.keeps_args
+        rest: list[Any] | None = [] if detail else None
         self._gather(args, touched, rest, 0)
         if kwargs:
             for key, value in kwargs.items():
                 self._gather((value,), touched, rest, 0, key)
-        inputs = recording.inputs
         flags = _GRAD if torch.is_grad_enabled() else 0
         if torch.is_inference_mode_enabled():
             flags |= _INFERENCE
         if clock.engine:
             flags |= _ENGINE
-        recording.calls.add(clock.step, name, NONE, len(inputs), len(touched), len(recording.outputs), 0, NONE, flags)
+        inputs = self.inputs
+        self.calls.extend((clock.step, known.name, NONE, len(inputs) // 2, len(touched), 0, 0, NONE, flags))
         for live, _value, version in touched:
-            inputs.add(live.object, version)
-        if rest and clock.detail:
+            inputs.extend((live.object, version))
+        if rest:
             self.arguments.append((call, tuple(rest)))
-        if func in UNDECLARED:
+        if known.undeclared:
             self.writes.suspect(touched)
-        return touched, call
+        return call
 
-    def _gather(self, values: Any, touched: list[Any], rest: list[Any], depth: int, key: str | None = None) -> None:
+    def _gather(self, values: Any, touched: list[Any], rest: Any, depth: int, key: str | None = None) -> None:
+        memory = self.memory
         for value in values:
             kind = type(value)
-            if kind in _TENSORS or isinstance(value, torch.Tensor):
-                if kind in _TENSORS:
-                    live = self.memory.tensor(value)
-                    version = self.memory.version(value)
-                else:  # a subclass may override what we read
-                    with private.no_torch_function():
-                        live = self.memory.tensor(value)
-                        version = self.memory.version(value)
+            if kind in _TENSORS:
+                live = memory.live.get(id(value))
+                if live is None or live.ref() is not value:
+                    live = memory.tensor(value)
+                version = memory.version(value)
                 if live.version != version:
                     self.writes.seen_late(live, value, version)
-                touched.append((live, value, version))  # three: see identity below
-                if not depth:
+                touched.append((live, value, version))
+                if rest is not None and not depth:
                     rest.append(_TENSOR if key is None else (key, _TENSOR))
+            elif kind in _PLAIN:
+                if rest is not None and not depth:
+                    rest.append(value if key is None else (key, value))
             elif kind is list or kind is tuple:
-                if depth < 3:
-                    if not depth and len(value) < 8 and all(type(item) in _PLAIN for item in value):
-                        rest.append(tuple(value) if key is None else (key, tuple(value)))
-                    else:
-                        inner: list[Any] = []
-                        self._gather(value if len(value) <= 4096 else value[:4096], touched, inner, depth + 1)
-                        if not depth:
-                            rest.append(_MANY if key is None else (key, _MANY))
-            elif kind in _PLAIN and not depth:
-                rest.append(value if key is None else (key, value))
+                self._gather_many(value, touched, rest, depth, key)
+            elif isinstance(value, torch.Tensor):
+                with private.no_torch_function():  # a subclass may override what we read
+                    live = memory.tensor(value)
+                    version = memory.version(value)
+                    if live.version != version:
+                        self.writes.seen_late(live, value, version)
+                touched.append((live, value, version))
+                if rest is not None and not depth:
+                    rest.append(_TENSOR if key is None else (key, _TENSOR))
 
-    def _end(self, func: Any, call: int, touched: Any, out: Any, flags: int) -> None:
-        """Writes, outputs and the graph's counter, after the call."""
-        if touched is None:
+    def _gather_many(self, value: Any, touched: list[Any], rest: Any, depth: int, key: str | None) -> None:
+        if depth >= 3:
             return
+        if rest is not None and not depth:
+            if len(value) < 8 and all(type(item) in _PLAIN for item in value):
+                rest.append(tuple(value) if key is None else (key, tuple(value)))
+                return
+            rest.append(_MANY if key is None else (key, _MANY))
+        self._gather(value if len(value) <= _MOST else value[:_MOST], touched, rest, depth + 1)
+
+    def _end(self, known: Any, call: int, touched: list[Any], out: Any, flags: int) -> None:
+        """Writes, outputs and the graph's counter, after the call."""
         try:
-            with private.no_torch_function():
-                self.writes.after_call(call, touched, self._mutates(func))
-                first = len(self.recording.outputs)
-                if out is not None:
-                    flags |= self._outputs(func, call, touched, out)
-                row = self.recording.calls
-                start = call * row.width
-                row.flat[start + 5] = first
-                row.flat[start + 6] = len(self.recording.outputs) - first
-                row.flat[start + 7] = private.sequence_number()
-                row.flat[start + 8] |= flags
+            if self.guarded or type(out) not in _TENSORS:
+                with private.no_torch_function():
+                    self._finish_call(known, call, touched, out, flags)
+            else:
+                self._finish_call(known, call, touched, out, flags)
         except Exception as error:
             self._fail(error)
 
-    def _outputs(self, func: Any, call: int, touched: Any, out: Any, depth: int = 0) -> int:
+    def _finish_call(self, known: _Function, call: int, touched: list[Any], out: Any, flags: int) -> None:
+        self.writes.after_call(call, touched, known.mutates, known.moves)
+        outputs, calls = self.outputs, self.calls
+        first = len(outputs) // 2
+        if out is not None:
+            flags |= self._give(known, call, touched, out, 0)
+        start = call * _WIDTH + _FIRST_OUT
+        calls[start] = first
+        calls[start + 1] = len(outputs) // 2 - first
+        calls[start + 2] = private.sequence_number()
+        if flags:
+            calls[start + _FLAGS - _FIRST_OUT] |= flags
+
+    def _give(self, known: _Function, call: int, touched: list[Any], out: Any, depth: int) -> int:
+        """Note an output, or those inside a tuple or list."""
         kind = type(out)
         if kind in _TENSORS or isinstance(out, torch.Tensor):
-            return self._output(func, call, touched, out)
+            return self._output(known, call, touched, out)
         flags = 0
         if isinstance(out, (tuple, list)) and depth < 2:
-            for item in out[:4096] if len(out) > 4096 else out:
-                flags |= self._outputs(func, call, touched, item, depth + 1)
+            for item in out[:_MOST] if len(out) > _MOST else out:
+                flags |= self._give(known, call, touched, item, depth + 1)
         elif kind.__name__ == "ndarray":
             self.writes.exposed(touched)
         return flags
 
-    def _output(self, func: Any, call: int, touched: Any, out: Any) -> int:
+    def _output(self, known: _Function, call: int, touched: list[Any], out: Any) -> int:
         memory = self.memory
-        live = memory.find(out)
-        fresh = live is None
-        if live is None:
+        live = memory.live.get(id(out))
+        if live is not None and live.ref() is out:
+            self.outputs.extend((live.object, 0))
+            if known.moves:
+                memory.note_state(out, live, call)
+        else:
             live = memory.tensor(out, call)
-            if func != DATA_GET:
+            self.outputs.extend((live.object, 1))
+            if not known.detaches:
                 for source, _value, _version in touched:
-                    if source.storage == live.storage and source.storage >= 0:
+                    if source.storage == live.storage and live.storage >= 0:
                         live.counter = source.counter  # views and detach() share the version counter
                         break
-        elif live.object not in [item[0].object for item in touched]:
-            memory.note_state(out, live, call)
-        self.recording.outputs.add(live.object, int(fresh))
         return self._check(out) if self.clock.detail else 0
 
     def _check(self, out: Any) -> int:
@@ -204,15 +261,6 @@ class CallMode(TorchFunctionMode):
         nans, infs = raw.non_finite(array, raw.dtype_name(out.dtype) == "bfloat16")
         return _CHECKED | (_NAN if nans else 0) | (_INF if infs else 0)
 
-    def _mutates(self, func: Any) -> bool:
-        """May the call change what its first argument is, without touching the version counter?"""
-        known = self.mutators.get(func)
-        if known is None:
-            name = self.recording.strings[self.functions[func]]
-            known = name.endswith(" =") or name == "Tensor.retain_grad" or (name[-1] == "_" and name[-2:] != "__")
-            self.mutators[func] = known
-        return known
-
     def finish(self) -> None:
         """Put what was kept raw into words, after the cell."""
         column = self.recording.calls.column("args")
@@ -223,7 +271,6 @@ class CallMode(TorchFunctionMode):
         self.recording.calls.set_column("args", column)
         self.arguments.clear()
         self.functions.clear()
-        self.mutators.clear()
         self.callsites.clear()
         if self.over:
             self.clock.notice("calls-bound", calls=self.max_calls, more=self.over)
@@ -237,3 +284,4 @@ class _Mark:
 
 
 _TENSOR, _MANY = _Mark("tensor"), _Mark("...")
+_MOST = 4096  # tensors of one list that a call's record names

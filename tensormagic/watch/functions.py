@@ -19,7 +19,7 @@ _METADATA = [
 ]  # fmt: skip
 
 
-def _ignored() -> set[Any]:
+def _dropped() -> set[Any]:
     names = set()
     for cls in (_base, torch.Tensor):
         for name, member in vars(cls).items():
@@ -38,7 +38,9 @@ def _ignored() -> set[Any]:
     return names
 
 
-IGNORED = _ignored()
+IGNORED, GRAD = 1, 2
+SPECIAL = dict.fromkeys(_dropped(), IGNORED)
+SPECIAL[_base.grad.__get__] = SPECIAL[_base.grad.__set__] = GRAD  # recorded where the user's own code asks
 DATA_GET = _base.data.__get__
 DATA_SET = _base.data.__set__
 
@@ -49,6 +51,24 @@ UNDECLARED = {
     for name in ("batch_norm", "instance_norm", "embedding", "embedding_bag")
     if hasattr(torch.nn.functional, name)
 } | {torch.batch_norm, torch.instance_norm, torch.native_batch_norm, torch.embedding_renorm_}
+
+
+# In place, but of what a tensor is rather than of its bytes.
+_MOVES = {
+    "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "resize_", "resize_as_", "set_", "as_strided_",
+    "detach_", "data =", "sparse_resize_", "sparse_resize_and_clear_", "swap_tensors", "rename_",
+}  # fmt: skip
+
+
+def moves(name: str) -> bool:
+    """May a function of this name make a tensor look at other memory, or at it in another way?"""
+    return name.rsplit(".", 1)[-1] in _MOVES
+
+
+def mutates(name: str) -> bool:
+    """May a function of this name change what its first argument is without touching the version counter?"""
+    last = name.rsplit(".", 1)[-1]
+    return last.endswith(" =") or last == "retain_grad" or (last.endswith("_") and not last.endswith("__"))
 
 
 def readable(func: Any) -> str:

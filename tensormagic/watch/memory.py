@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tensormagic.recording.model import NONE, Geometry, ObjectKind, Recording, StateFlag
+from tensormagic.recording.model import NONE, Geometry, ObjectKind, Recording, State, StateFlag
 from tensormagic.watch import private
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.raw import dtype_name
@@ -20,6 +20,9 @@ from tensormagic.watch.raw import dtype_name
 
 _REQUIRES_GRAD, _LEAF = int(StateFlag.REQUIRES_GRAD), int(StateFlag.LEAF)  # plain numbers: this is the hot path
 _RETAINS_GRAD, _INFERENCE = int(StateFlag.RETAINS_GRAD), int(StateFlag.INFERENCE)
+
+
+_STATE = len(State._fields)
 
 
 class Live:
@@ -72,9 +75,9 @@ class Memory:
 
     def register(self, value: Any, kind: int, call: int = NONE) -> Live:
         """A new object's record. Objects without weak references (lists) are known for one look only."""
-        recording = self.recording
-        number = len(recording.objects)
-        recording.objects.add(kind, self.clock.string(type(value).__name__), call, self.clock.step, NONE)
+        objects = self.recording.objects.flat
+        number = len(objects) // 5
+        objects.extend((kind, self.clock.string(type(value).__name__), call, self.clock.step, NONE))
         try:
             ref: Any = weakref.ref(value)
         except TypeError:
@@ -92,31 +95,38 @@ class Memory:
 
     def note_state(self, value: Any, live: Live, call: int) -> None:
         """Read a tensor's layout and graph side; a State is added when anything but the version differs."""
+        recording, step = self.recording, self.clock.step
         try:
-            storage = self.storage(private.get_storage(value), live, call)
+            memory = private.get_storage(value)
+            ref = self.storages.get(id(memory))
+            if ref is not None and ref() is memory and ref.nbytes == memory.nbytes():
+                storage = ref.number
+            else:
+                storage = self.storage(memory, live, call)
             offset = private.get_offset(value)
             stride = private.get_stride(value)
         except (RuntimeError, NotImplementedError) as error:
             storage, offset, stride = NONE, 0, ()
             self.unreadable[type(value).__name__] = str(error).split("\n", 1)[0][:200]
-        dtype = private.get_dtype(value)
-        shape, device, layout = private.get_shape(value), private.get_device(value), private.get_layout(value)
-        key = (shape, stride, dtype, device, layout)
+        key = (
+            private.get_shape(value), stride, private.get_dtype(value), private.get_device(value),
+            private.get_layout(value),
+        )  # fmt: skip
         geometry = self.geometries.get(key)
         if geometry is None:
             geometry = self.geometries[key] = self._new_geometry(key)
         flags, node, node_name = self._graph_side(value)
         live.version = version = self.version(value)
         live.storage = storage
+        states = recording.states.flat
         before = live.state
         if before >= 0:
-            old = self.recording.states[before]
-            if (old.storage, old.offset, old.geometry, old.flags, old.node) == (storage, offset, geometry, flags, node):
-                return
-        live.state = len(self.recording.states)
-        self.recording.states.add(
-            live.object, self.clock.step, call, storage, offset, geometry, flags, node, node_name, version
-        )
+            at = before * _STATE
+            if states[at + 3] == storage and states[at + 4] == offset and states[at + 5] == geometry:
+                if states[at + 6] == flags and states[at + 7] == node:
+                    return
+        live.state = len(states) // _STATE
+        states.extend((live.object, step, call, storage, offset, geometry, flags, node, node_name, version))
 
     def _graph_side(self, value: Any) -> tuple[int, int, int]:
         flags = 0

@@ -60,6 +60,23 @@ def is_wrapped(tensor: Any) -> bool:
     return bool(ask is not None and ask(tensor))
 
 
+def function_modes() -> int:
+    """How many TorchFunctionModes are active."""
+    return len(torch.overrides._get_current_function_mode_stack())
+
+
+def leave_function_mode(mode: Any) -> None:
+    """Take a mode off the stack, wherever it lies; modes that the cell left above it stay."""
+    above = []
+    while function_modes():
+        top = torch.overrides._pop_mode()
+        if top is mode:
+            break
+        above.append(top)
+    for other in reversed(above):
+        torch.overrides._push_mode(other)
+
+
 # Every way into the engine (Tensor.backward, autograd.backward, autograd.grad, checkpoint) looks this name up in the
 # module torch.autograd when it runs. Where it is gone, backward runs are recorded as calls only.
 ENGINE_ENTRY = "_engine_run_backward"

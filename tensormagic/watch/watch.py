@@ -60,7 +60,7 @@ class Watch:
         self.memory = Memory(recording, clock)
         self.writes = Writes(recording, clock, self.memory, options.values)
         self.mode = CallMode(
-            recording, clock, self.memory, self.writes, options.max_calls, options.check_elements
+            recording, clock, self.memory, self.writes, self.is_user_code, options.max_calls, options.check_elements
         )
         self.graph = Graph(recording, clock, self.memory, options.max_nodes)
         self.engine = Engine(
@@ -103,6 +103,7 @@ class Watch:
             self.names.look(0, self.namespace)
             self.writes.end_look()
         self.engine.start()
+        self.mode.guarded = private.function_modes() > 0
         self.mode.__enter__()
         self.mode.on = True
         self.lines.start(root)
@@ -118,7 +119,7 @@ class Watch:
         self.started = False
         self.lines.stop()
         self.mode.on = False
-        self._leave_mode()
+        private.leave_function_mode(self.mode)
         self.engine.stop()
         if self.lines.lost:
             self.clock.notice("lines-lost")
@@ -138,17 +139,6 @@ class Watch:
 
     def _error(self, error: BaseException) -> ErrorInfo:
         return error_info(error, self.filename, self.is_user_code, len(self.recording.steps) - 1)
-
-    def _leave_mode(self) -> None:
-        """Take the mode off the stack; where the cell left a mode of its own on top, it stays there."""
-        above = []
-        while torch.overrides._get_current_function_mode_stack():
-            top = torch.overrides._pop_mode()
-            if top is self.mode:
-                break
-            above.append(top)
-        for mode in reversed(above):
-            torch.overrides._push_mode(mode)
 
     def _last_look(self) -> None:
         """What names stand for at the end, and how much graph hangs on each."""

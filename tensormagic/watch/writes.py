@@ -38,64 +38,83 @@ class Writes:
 
     # ---- around a call -------------------------------------------------------------------------------------------
 
-    def after_call(self, call: int, touched: list[Any], mutates: bool) -> int:
-        """Compare the inputs with what they were; returns further flags of the call."""
-        done: set[int] = set()
-        suspects, self.suspects = self.suspects, {}
-        for position, (live, value, before) in enumerate(touched):
-            old = suspects.get(live.object)
-            after = self.memory.version(value)
-            if after != before:
-                self._told(call, live, value, before, after, done)
-                continue
-            if mutates and not position:
-                self.memory.note_state(value, live, call)
-            storage = live.storage
-            if storage < 0 or storage in done or (old is None and storage not in self.last):
-                continue
-            if not self.clock.detail and old is None:
-                continue
-            now = raw.storage_bytes(private.get_storage(value))
-            if now is None:
-                continue
-            if old is None:
-                old = self.last[storage]
-            if now != old and len(now) == len(old):
-                done.add(storage)
-                kind = WriteKind.KERNEL if before >= 0 else WriteKind.CALL  # inference tensors have no counter to tell
-                self._add(call, kind, live, before, after, self._difference(old, now, value))
-                if storage in self.last:
-                    self._snapshot(storage, now, value)
-        return 0
+    def after_call(self, call: int, touched: list[Any], mutates: bool, moves: bool) -> None:
+        """Compare the inputs of a call with what they were.
 
-    def _told(self, call: int, live: Live, value: Any, before: int, after: int, done: set[int]) -> None:
-        old = self.recording.states[live.state] if live.state >= 0 else None
-        self.memory.note_state(value, live, call)
+        Args:
+            call: its number.
+            touched: (record, tensor, version before) of each input.
+            mutates, moves: see `functions.mutates` and `functions.moves`.
+        """
+        version = self.memory.version
+        detail = self.clock.detail
+        suspects = self.suspects
+        done: list[int] | None = None
+        for live, value, before in touched:
+            after = version(value)
+            if after != before:
+                if done is None:
+                    done = []
+                self._told(call, live, value, before, after, done, moves)
+            elif detail or suspects:
+                if done is None:
+                    done = []
+                self._untold(call, live, value, before, done)
+        if mutates and touched:
+            live, value, before = touched[0]
+            if live.version == before:
+                self.memory.note_state(value, live, call)
+        if suspects:
+            suspects.clear()
+
+    def _untold(self, call: int, live: Live, value: Any, version: int, done: list[int]) -> None:
+        """The counter did not move: did the bytes? Asked where the bytes before are known."""
+        storage = live.storage
+        old = self.suspects.get(live.object) or self.last.get(storage)
+        if old is None or storage in done:
+            return
+        now = raw.storage_bytes(private.get_storage(value))
+        if now is None or now == old or len(now) != len(old):
+            return
+        done.append(storage)
+        kind = WriteKind.KERNEL if version >= 0 else WriteKind.CALL  # inference tensors have no counter to tell
+        self._add(call, kind, live, version, version, self._difference(old, now, value))
+        if storage in self.last:
+            self._snapshot(storage, now, value)
+
+    def _told(
+        self, call: int, live: Live, value: Any, before: int, after: int, done: list[int], moves: bool
+    ) -> None:
+        """The version counter moved: a write, unless only what the tensor looks at changed (transpose_, set_)."""
+        old = live.state
+        if moves or private.get_requires_grad(value):
+            self.memory.note_state(value, live, call)
         live.version = after
         self.versions[live.counter] = after
         storage = live.storage
         if storage in done:
             return  # another input on the same memory: it was written once
-        new = self.recording.states[live.state]
-        moved = old is not None and (old.storage, old.offset, old.geometry) != (new.storage, new.offset, new.geometry)
-        now = None
         known = self.last.get(storage)
-        if known is not None:
-            now = raw.storage_bytes(private.get_storage(value))
-        changed = now is not None and known is not None and now[: len(known)] != known[: len(now)]
-        if moved and not changed:
-            return  # transpose_, resize_, set_: the tensor looks elsewhere, no byte changed
-        done.add(storage)
+        now = None
         elements = NONE
-        if known is not None and now is not None and len(known) == len(now):
-            elements = self._difference(known, now, value)
-        if now is not None:
+        if known is not None:
+            if self.clock.detail:
+                now = raw.storage_bytes(private.get_storage(value))
+            else:
+                del self.last[storage]  # a light step: the next detailed look takes the bytes anew
+        changed = now is not None and known is not None and now[: len(known)] != known[: len(now)]
+        if moves and old != live.state and not changed:
+            return  # the tensor looks elsewhere, no byte changed
+        done.append(storage)
+        if known is not None and now is not None:
+            if len(known) == len(now):
+                elements = self._difference(known, now, value)
             self._snapshot(storage, now, value)
         kind = WriteKind.CALL if self.memory.tells(value, live) else WriteKind.DATA
         self._add(call, kind, live, before, after, elements)
 
     def _add(self, call: int, kind: int, live: Live, before: int, after: int, elements: int) -> None:
-        if kind in (WriteKind.DATA, WriteKind.OUTSIDE, WriteKind.KERNEL):
+        if kind is not WriteKind.CALL and kind is not WriteKind.ACCUMULATE:
             self.untold += 1
         self.written.add(live.storage)
         self.recording.writes.add(

@@ -15,7 +15,7 @@ from importlib import resources
 
 from tensormagic.show import palette
 
-MODULES = ("timeline", "dom", "code", "memory", "matrix", "gradients", "lists", "data", "renderer")
+MODULES = ("timeline", "dom", "code", "memory", "matrix", "gradients", "lists", "data", "theme", "renderer")
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$')
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)")
 _ANY = re.compile(r"^(?:import|export)\b")
@@ -88,6 +88,11 @@ def script() -> str:
     words = f"export const css = {json.dumps(style())};\nexport const colours = {palette.COUNT};\n"
     sources = {"style": words} | {name: _read(f"{name}.js") for name in MODULES}
     return join(sources, "renderer")
+
+
+def page_script(link: str) -> str:
+    """The renderer for a page: the panels of that id come alive as it runs."""
+    return script().replace("export default $renderer;", f'$renderer.mountAll("{link}");')
 
 
 def _read(name: str) -> str:

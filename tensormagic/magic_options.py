@@ -68,7 +68,7 @@ def _variables(text: str) -> tuple[str, ...]:
     wrong = [name for name in names if not name.isidentifier()]
     if wrong or not names:
         raise argparse.ArgumentTypeError(
-            f"{(wrong or [text])[0]!r} is not the name of a variable: write names with commas between them, as in w,loss"
+            f"{(wrong or [text])[0]!r} is not the name of a variable: write names with commas, as in w,loss"
         )
     return names
 
@@ -85,7 +85,8 @@ def _target(text: str) -> str:
 _BOUNDS = ("values", "max_steps", "depth", "watch")
 _DEFAULTS = Options()
 _ARGUMENTS = (
-    argument("--name", type=_variable, metavar="NAME", help=f"keep the trace in this variable (default: {DEFAULT_NAME})"),
+    argument("--name", type=_variable, metavar="NAME",
+             help=f"keep the trace in this variable (default: {DEFAULT_NAME})"),
     argument("--save", type=_target, metavar="FILE", help=f"also save it; the ending says how: {', '.join(ENDINGS)}"),
     argument("--values", type=_count(0), metavar="N",
              help=f"record tensors of up to N elements value by value (default: {_DEFAULTS.values})"),

@@ -28,7 +28,7 @@ def transform(lines: list[str]) -> list[str]:
     """Put a call in the place of `%%tensortrace`; every other line keeps its number.
 
     It stands first among the clean-ups, before IPython takes empty lines off the top, so that lines keep the numbers
-    that the editor shows. It depends on the text alone: shells transform a cell several times, to ask if it is complete.
+    that the editor shows. It depends on the text alone: shells transform a cell several times, to see if it is whole.
     """
     first = next((number for number, line in enumerate(lines) if line.strip()), None)
     if first is None:

@@ -84,22 +84,22 @@ function drawing(graph) {
   const id = `tt-arrow-${(count += 1)}`;
   const root = attrs(svg("svg", { viewBox: `0 0 ${graph.width} ${graph.height}`, role: "img" }), { "aria-label": graph.plot_alt });
   root.style.width = `${graph.width / UNIT}em`;
-  const head = (name, cls) => svg("marker", { id: `${id}-${name}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7,
-    markerHeight: 7, orient: "auto-start-reverse", class: cls }, svg("path", { d: "M0 0L8 4L0 8z" }));
+  const head = (name, cls) => svg("marker", { id: `${id}-${name}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6,
+    markerHeight: 6, orient: "auto-start-reverse", class: cls }, svg("path", { d: "M0 0L8 4L0 8z" }));
   root.append(svg("defs", {}, head("f", "arrow"), head("g", "arrow grad"), head("x", "arrow cut")));
   const points = (list) => list.map((p) => p.join(",")).join(" ");
   const labels = svg("g");
   const backs = graph.edges.map((edge) => {
     const line = edge.cut ? "edge cut" : "edge";
-    root.append(svg("polyline", { class: line, points: points(beside(edge.points, edge.cut ? 0 : -5)),
+    root.append(svg("polyline", { class: line, points: points(beside(edge.points, edge.cut ? 0 : -6)),
       "marker-end": `url(#${id}-${edge.cut ? "x" : "f"})` }));
     if (edge.label) {
       const [x, y] = edge.label_at ?? middle(edge.points);
       labels.append(svg("text", { x, y, class: edge.cut ? "label cut" : "label" }, edge.cut ? `✂ ${edge.label}` : edge.label));
     }
-    const back = svg("polyline", { class: "back", points: points(beside(edge.points, 6).reverse()), "marker-end": `url(#${id}-g)` });
-    const [x, y] = middle(beside(edge.points, 6));
-    const text = svg("text", { x, y: y + 17, class: "label back" });
+    const back = svg("polyline", { class: "back", points: points(beside(edge.points, 9).reverse()), "marker-end": `url(#${id}-g)` });
+    const [x, y] = middle(beside(edge.points, 9));
+    const text = svg("text", { x, y: y + 18, class: "label back" });
     root.append(back);
     labels.append(text);
     return { back, text };

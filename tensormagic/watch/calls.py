@@ -69,6 +69,7 @@ class CallMode(TorchFunctionMode):
         self.arguments: list[tuple[int, tuple[Any, ...]]] = []  # (call, plain arguments), put into words at the end
         self.calls, self.inputs, self.outputs = recording.calls.flat, recording.inputs.flat, recording.outputs.flat
         self.on = False
+        self.hook: Any = None  # see Lines.hook
         self.guarded = False  # another function mode lies below: our own reads must not reach it
         self.nested = 0  # calls of ours that are under way: the mode is off inside them
         self.over = 0
@@ -83,18 +84,11 @@ class CallMode(TorchFunctionMode):
             return func(*args, **kwargs)  # an optimizer reads and clears .grad: what that did is seen elsewhere
         through = self.callsites.at(frame, func)
         del frame
+        hook = self.hook
+        if hook is not None and sys.gettrace() is not hook:
+            hook = None  # a tracer of the program's own: not ours to take off
         touched: list[Any] = []
-        known = None
-        call = NONE
-        try:
-            known = self.functions.get(func) or self._learn(func)
-            if self.guarded:
-                with private.no_torch_function():
-                    call = self._begin(known, args, kwargs, touched)
-            else:
-                call = self._begin(known, args, kwargs, touched)
-        except Exception as error:  # a fault of ours: noted once, the call goes on
-            self._fail(error)
+        known, call = self._before(func, args, kwargs, touched, hook)
         if call < 0:
             return through(func, args, kwargs)
         clock = self.clock
@@ -103,14 +97,31 @@ class CallMode(TorchFunctionMode):
         try:
             out = through(func, args, kwargs)
         except BaseException:
-            self._end(known, call, touched, None, _RAISED)
+            self._after(known, call, touched, None, _RAISED, hook)
             touched.clear()
             raise
         finally:
             self.nested -= 1
             clock.call = before
-        self._end(known, call, touched, out, 0)
+        self._after(known, call, touched, out, 0, hook)
         return out
+
+    def _before(self, func: Any, args: Any, kwargs: Any, touched: list[Any], hook: Any) -> tuple[Any, int]:
+        """What is known of the function, and the call's number; -1 where it is not recorded."""
+        if hook is not None:
+            sys.settrace(None)  # or each function of ours would cost a call of the line tracer
+        try:
+            known = self.functions.get(func) or self._learn(func)
+            if self.guarded:
+                with private.no_torch_function():
+                    return known, self._begin(known, args, kwargs, touched)
+            return known, self._begin(known, args, kwargs, touched)
+        except Exception as error:  # a fault of ours: noted once, the call goes on
+            self._fail(error)
+            return None, NONE
+        finally:
+            if hook is not None:
+                sys.settrace(hook)
 
     def _users(self, code: CodeType) -> bool:
         known = self.files.get(code.co_filename)
@@ -197,8 +208,13 @@ class CallMode(TorchFunctionMode):
             rest.append(_MANY if key is None else (key, _MANY))
         self._gather(value if len(value) <= _MOST else value[:_MOST], touched, rest, depth + 1)
 
-    def _end(self, known: Any, call: int, touched: list[Any], out: Any, flags: int) -> None:
+    def _after(self, known: Any, call: int, touched: list[Any], out: Any, flags: int, hook: Any) -> None:
         """Writes, outputs and the graph's counter, after the call."""
+        if hook is not None:
+            if sys.gettrace() is not hook:
+                hook = None  # the call itself set another
+            else:
+                sys.settrace(None)
         try:
             if self.guarded or type(out) not in _TENSORS:
                 with private.no_torch_function():
@@ -207,6 +223,9 @@ class CallMode(TorchFunctionMode):
                 self._finish_call(known, call, touched, out, flags)
         except Exception as error:
             self._fail(error)
+        finally:
+            if hook is not None:
+                sys.settrace(hook)
 
     def _finish_call(self, known: _Function, call: int, touched: list[Any], out: Any, flags: int) -> None:
         self.writes.after_call(call, touched, known.mutates, known.moves)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from threading import get_ident
 from types import CodeType, FrameType
-from typing import Protocol
+from typing import Any, Protocol
 
 _RESUME = dis.opmap.get("RESUME")  # Python 3.11 on
 
@@ -82,6 +82,15 @@ class Lines(ABC):
         if self._running and not self._lost and get_ident() == self._thread:
             self._lost = not self._installed()
         return self._lost
+
+    @property
+    def hook(self) -> Callable[..., Any] | None:
+        """What stands in `sys.settrace`; None where the interpreter calls nothing for frames that are not watched.
+
+        Every Python function costs a call of it. A recorder that runs much code of its own takes it off meanwhile,
+        if it is still there (`sys.gettrace() is lines.hook`), and puts it back.
+        """
+        return None
 
     def start(self, root: FrameType | None = None) -> None:
         """Begin to report.

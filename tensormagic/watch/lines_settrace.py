@@ -81,6 +81,10 @@ class SettraceLines(Lines):
             root.f_trace = self._local if root.f_trace is None else _Pair(self, self._local, root.f_trace)
         sys.settrace(self._hook)
 
+    @property
+    def hook(self) -> TraceFunction | None:
+        return self._hook if self._running else None
+
     def _installed(self) -> bool:
         return gettrace() is self._hook
 

@@ -107,6 +107,7 @@ class Watch:
         self.mode.__enter__()
         self.mode.on = True
         self.lines.start(root)
+        self.mode.hook = self.lines.hook
 
     def stop(self, error: BaseException | None = None) -> Recording:
         """Stop recording, put everything back, and give what was recorded.

@@ -71,7 +71,7 @@ def _inside_a_module(facts: Facts, path: int, frame: int) -> bool:
 def _line(facts: Facts, attribute: int) -> tuple[int, int]:
     """Where the container was put into the module: its first binding anywhere, inside `__init__` where that was seen."""
     container = facts.index.bindings(0, attribute)[-1].object
-    step = min((b.step for b in facts.index.bindings_of_object(container) if b.step >= 0), default=-1)
+    step = min((b.step for b in map(facts.recording.bindings.__getitem__, facts.index.bindings_of_object.get(container, ())) if b.step >= 0), default=-1)
     return facts.index.line_of(step), step
 
 

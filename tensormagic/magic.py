@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from types import FrameType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -104,15 +105,18 @@ class TensorMagics(Magics):  # type: ignore[misc]
         if frame is None:
             raise UsageError("%%tensortrace with no code below it works in a cell only.")
         file = frame.f_code.co_filename
+        # IPython runs each statement of a cell as code of its own. %%time and its like run all in one, ours included.
+        root = frame if len({line for *_, line in frame.f_code.co_lines() if line}) > 1 else None
         del frame
         info = self.open[-1] if self.open else None
         raw = getattr(info, "raw_cell", None) or ""
         source, written = inside.own_line_out_of(file, raw)
-        self._start(source, file, settings)
+        self._start(source, file, settings, root)
+        del root
         assert self.running is not None
         self.running.written, self.running.info, self.running.of_every = written, info, of_every
 
-    def _start(self, source: str, file: str, settings: Settings) -> None:
+    def _start(self, source: str, file: str, settings: Settings, root: FrameType | None = None) -> None:
         if self.running is not None:
             raise UsageError(
                 "a trace is running already, and one cannot run inside another: take this %tensortrace away, "
@@ -127,7 +131,7 @@ class TensorMagics(Magics):  # type: ignore[misc]
             self.tracebacks = inside.Tracebacks(self.shell, self.before_traceback)
         self.running = Running(watch, settings)
         try:
-            watch.start()
+            watch.start(root)
         except BaseException:
             self.drop()
             raise

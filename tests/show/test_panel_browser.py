@@ -1,0 +1,401 @@
+"""The panel in a real browser: steps, keys, roles, safety, sizes, themes. DOM and geometry, no pixels."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tensormagic.show import handout
+from tests.show.browser import Opened, chromium
+
+SAMPLE = json.loads(Path(__file__).with_name("sample_view.json").read_text(encoding="utf-8"))
+Open = Callable[..., Opened]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    pages: list[Opened] = []
+
+    def open_(view: dict[str, Any] = SAMPLE, **context: Any) -> Opened:
+        path = tmp_path / f"page{len(pages)}.html"
+        path.write_text(handout.page(view), encoding="utf-8")
+        pages.append(Opened(browser, path, **context))
+        return pages[-1]
+
+    yield open_
+    for page in pages:
+        page.close()
+
+
+def looping(steps: int = 1000) -> dict[str, Any]:
+    """A view with many steps: a loop of two lines that writes one storage, then another."""
+    view = copy.deepcopy(SAMPLE)
+    view["files"] = [{"name": "", "first": 1, "lines": ["for i in range(500):", "    w += 1", "    v *= 2"]}]
+    view["steps"] = [
+        {"file": 0, "line": 2 + k % 2, "mark": "write", "say": [[f"step {k}", ""]], "frame": "", "callers": [], "loop": [0, k // 2]}
+        for k in range(steps)
+    ]
+    starts = [[k // 2, k] for k in range(0, steps, 2)]
+    view["loops"] = [{"file": 0, "first": 2, "last": 3, "starts": starts, "total": steps // 2, "label": "for i"}]
+    row = SAMPLE["storages"][0]["states"][0][1]["rows"][0]
+    view["storages"] = [
+        {"name": f"S{s + 1}", "colour": s, "sign": "ABC"[s], "tip": "", "states": [
+            [k, {"head": f"v{k}", "cells": [str(k + i) for i in range(16)], "total": 16, "changed": [k % 16], "rows": [{**row, "name": f"w{s}"}]}]
+            for k in range(s, steps, 2)
+        ]}
+        for s in range(2)
+    ]  # fmt: skip
+    view["gradients"] = {"nodes": [], "edges": [], "runs": []}
+    view["findings"], view["calls"], view["start"] = [], [], 0
+    return view
+
+
+def test_roles_and_names(opened: Open) -> None:
+    page = opened().page
+    for name in ("Previous step", "Next step", "Play"):
+        assert page.get_by_role("button", name=name, exact=True).count() == 1
+    for name in ("Sharing", "Gradients", "Findings", "Calls"):
+        assert page.get_by_role("tab", name=name, exact=True).count() == 1
+    assert page.get_by_role("slider", name="Step", exact=True).count() == 1
+    assert page.get_by_role("table", name="Sharing matrix", exact=True).count() == 1
+
+
+def test_keys_and_buttons_step(opened: Open) -> None:
+    panel = opened()
+    panel.root.focus()
+    assert panel.step == SAMPLE["start"]
+    panel.press("ArrowRight")
+    assert panel.step == 5
+    panel.press("ArrowLeft", "ArrowLeft")
+    assert panel.step == 3
+    panel.press("Home")
+    assert panel.step == 0
+    panel.press("ArrowLeft")
+    assert panel.step == 0
+    panel.press("End", "ArrowRight")
+    assert panel.step == 6
+    panel.page.get_by_role("button", name="Previous step").click()
+    assert panel.step == 5
+    panel.page.get_by_role("button", name="Next step").click()
+    panel.press("ArrowLeft")  # the button has the focus, the arrows still step
+    assert panel.step == 5
+    panel.slider.focus()
+    panel.press("ArrowLeft")
+    assert panel.step == 4
+
+
+def test_every_step_shows_its_line_its_sentence_and_says_it_politely(opened: Open) -> None:
+    panel = opened()
+    panel.root.focus()
+    panel.press("Home")
+    for k, step in enumerate(SAMPLE["steps"]):
+        assert panel.page.locator(".ln.now .n").text_content() == str(step["line"])
+        sentence = "".join(text for text, _ in step["say"])
+        assert panel.page.locator(".say").text_content() == sentence
+        assert panel.told() == sentence
+        assert panel.page.locator(".ln.now + .say").count() == 1
+        assert panel.page.locator(".ln.todo").count() == len(SAMPLE["steps"]) - k - 1
+        panel.press("ArrowRight")
+
+
+def test_space_plays_and_stops(opened: Open) -> None:
+    panel = opened()
+    panel.root.focus()
+    panel.press("Home", " ")
+    panel.page.wait_for_function("document.querySelector('[data-live]').shadowRoot.querySelector('input').value > 0")
+    panel.press(" ")
+    play = panel.page.get_by_role("button", name="Play")
+    assert play.get_attribute("aria-pressed") == "false"
+    play.focus()
+    panel.press(" ")  # on the button: it plays once, not twice
+    assert play.get_attribute("aria-pressed") == "true"
+    panel.press("End", " ")
+
+
+def test_memory_at_each_step_and_the_outline_of_what_changed(opened: Open) -> None:
+    panel = opened()
+    panel.root.focus()
+    cells = panel.page.locator(".st").first.locator(".val i")
+    assert cells.all_text_contents() == ["10", "20", "3", "4"]
+    assert panel.page.locator(".val i.hit").all_text_contents() == ["10", "20"]
+    panel.press("ArrowRight")
+    assert panel.page.locator(".val i.hit").count() == 0
+    assert panel.page.locator(".st").count() == 3
+    panel.press("ArrowRight")
+    assert panel.page.locator(".grad i.hit").all_text_contents() == ["2", "4", "6", "8"]
+    panel.press("Home")
+    assert panel.page.locator(".st").count() == 1
+    assert cells.all_text_contents() == ["1", "2", "3", "4"]
+    panel.press("End")
+    assert panel.page.locator(".st .hd b").all_text_contents() == ["S1", "S2", "S3"]
+
+
+def test_the_coverage_of_a_view_lies_under_its_elements(opened: Open) -> None:
+    panel = opened()
+    values = panel.page.locator(".st").first.locator(".val i")
+    cover = panel.page.locator(".cov i[data-name=v]")
+    assert cover.count() == 2
+    for i in range(2):
+        over, under = values.nth(i).bounding_box(), cover.nth(i).bounding_box()
+        assert abs(over["x"] - under["x"]) < 2
+        assert abs(over["width"] - under["width"]) < 2
+
+
+def test_pointing_at_an_element_of_a_transposed_tensor_tells_index_and_offset(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    for _, state in view["storages"][0]["states"]:
+        state["rows"][0].update(shape=[2, 2], stride=[1, 2])
+    panel = opened(view)
+    panel.page.locator(".st").first.locator(".val i").nth(2).hover()
+    tip = panel.page.locator(".tip").inner_text()
+    assert "element 2 of S1" in tip
+    assert "x[0, 1]" in tip
+    assert "0 + 0·1 + 1·2 = 2" in tip
+    panel.page.mouse.move(5, 5)
+    assert panel.page.locator(".tip").is_hidden()
+
+
+def test_a_line_leads_to_its_next_step_and_round(opened: Open) -> None:
+    panel = opened(looping(20))
+    line = panel.page.locator(".ln").nth(2)
+    for expected in (1, 3, 5):
+        line.click()
+        assert panel.step == expected
+
+
+def test_brackets_go_through_iterations(opened: Open) -> None:
+    panel = opened(looping(20))
+    panel.root.focus()
+    panel.press("]", "]")
+    assert panel.step == 4
+    assert "iteration 3 of 10" in panel.page.locator(".loop").text_content()
+    panel.press("[")
+    assert panel.step == 2
+    panel.press("End", "]")
+    assert panel.step == 19
+
+
+def test_a_cell_of_the_matrix_answers(opened: Open) -> None:
+    panel = opened()
+    page = panel.page
+    page.get_by_role("button", name="x and d: same elements").click()
+    assert "same 16 bytes" in page.locator(".answer").first.text_content()
+    assert page.locator(".way").text_content() == "The way from x to d: detach(), line 3."
+    page.get_by_role("button", name="y and v: separate memory").click()
+    assert page.locator(".answer").first.text_content() == "v and y are separate memory: no byte in common."
+    panel.press("Shift+ArrowLeft")
+    assert page.locator("button.sel:focus").get_attribute("aria-label") == "y and d: separate memory"
+    panel.press("ArrowRight")  # without shift the arrows step, and the pair stays chosen
+    assert panel.step == 5
+    assert page.locator(".answer").first.text_content() == "d and y are separate memory: no byte in common."
+
+
+def test_many_names_can_be_filtered_and_typing_does_not_step(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    names = [f"net.layer{i}.weight" for i in range(70)]
+    glyphs = "".join("=" if i == j else "·" for i in range(70) for j in range(70))
+    view["matrix"] = [[0, {"names": names, "storages": [i % 3 for i in range(70)], "glyphs": glyphs, "answers": {}, "way": {}}]]
+    panel = opened(view)
+    assert panel.page.locator(".mx tbody tr").count() == 60
+    panel.page.get_by_label("Filter names").click()
+    panel.page.keyboard.type("layer6 ")
+    panel.press("Backspace", "ArrowLeft", "Home")
+    assert panel.page.locator(".mx tbody th").count() == 11
+    assert panel.step == SAMPLE["start"]
+
+
+def test_gradients_come_back_event_by_event_and_add_up(opened: Open) -> None:
+    panel = opened()
+    page = panel.page
+    page.get_by_role("tab", name="Gradients").click()
+    assert page.locator("polyline.back.on").count() == 0
+    assert page.get_by_role("button", name="loss.backward(), line 7").is_disabled()
+    panel.press("End")
+    assert page.locator("polyline.back.on").count() == 3
+    assert page.locator("text.back").all_text_contents() == ["[2, 4, 6, 8]", "[2, 4, 6, 8]", "[1, 1, 1, 1]", "", ""]
+    assert page.locator("polyline.cut").count() == 2
+    assert page.locator(".sum .term").all_inner_texts()[1].split("\n") == ["[2, 4, 6, 8]", "clone, line 2"]
+    page.get_by_role("button", name="Previous gradient").click()
+    assert page.locator("polyline.back.on").count() == 2
+    assert page.locator(".event").text_content() == "pow multiplies by 2y: the values of y are 1, 2, 3, 4."
+    panel.press("Home")
+    assert page.locator("polyline.back.on").count() == 0
+
+
+def test_a_finding_leads_to_its_lines_and_a_call_to_its_step(opened: Open) -> None:
+    panel = opened()
+    page = panel.page
+    page.get_by_role("tab", name="Findings").click()
+    page.get_by_role("button", name="line 3").click()
+    assert panel.step == 2
+    page.locator(".finding h4").click()
+    assert panel.step == 4
+    page.get_by_role("tab", name="Calls").click()
+    page.get_by_role("cell", name="clone", exact=True).click()
+    assert panel.step == 1
+    assert page.locator(".list tr.now").count() == 1
+
+
+def test_keys_do_not_reach_the_page_but_those_with_modifiers_do(opened: Open) -> None:
+    panel = opened()
+    panel.page.evaluate("window.got = []; document.addEventListener('keydown', (e) => got.push(e.key))")
+    for target in (panel.root, panel.slider, panel.page.get_by_role("button", name="Next step")):
+        target.focus()
+        panel.press("b", "d", "d", "x", "Shift+M", "ArrowDown", "j", "0")
+    assert panel.page.evaluate("got") == ["Shift"] * 3 or panel.page.evaluate("got") == []
+    panel.press("Control+s", "Shift+Enter")
+    assert {"s", "Enter"} <= set(panel.page.evaluate("got"))
+    assert panel.page.locator("[data-live]").get_attribute("data-lm-suppress-shortcuts") == "true"
+
+
+HOSTILE = "</script><img src=x onerror='window.hit=1'><script>window.hit=1</script><!--<b>&amp;{line}"
+
+
+def test_nothing_from_the_cell_becomes_html(opened: Open) -> None:
+    def poisoned(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            if key == "labels":
+                return value
+            return {k: poisoned(v, k) for k, v in value.items()}
+        if isinstance(value, list):
+            run = len(value) == 2 and value[1] in ("", "code", "strong", "warn", "soft") and isinstance(value[0], str)
+            return [HOSTILE, value[1]] if run else [poisoned(v, key) for v in value]
+        return HOSTILE if isinstance(value, str) and key not in ("mark", "kind", "severity", "glyphs", "plot") else value
+
+    panel = opened(poisoned(SAMPLE))
+    page = panel.page
+    page.evaluate("document.querySelector('[data-live]').shadowRoot.querySelector('.tt').focus()")
+    for tab in ("Sharing", "Gradients", "Findings", "Calls"):
+        page.get_by_role("tab", name=tab, exact=True).click()
+        panel.press("Home", *["ArrowRight"] * 6)
+        assert page.locator(".tt img, .tt script").count() == 0
+    assert page.evaluate("window.hit") is None
+    assert page.locator(".ln .src").first.text_content() == HOSTILE
+    assert panel.told() == HOSTILE * len(SAMPLE["steps"][6]["say"])
+    assert page.title() == HOSTILE
+
+
+@pytest.mark.parametrize("plus", [0, 5])
+@pytest.mark.parametrize("width", [600, 420])
+def test_narrow_outputs_stack_and_nothing_is_cut_off(opened: Open, width: int, plus: int) -> None:
+    panel = opened(viewport={"width": width, "height": 900})
+    for _ in range(plus):
+        panel.page.get_by_role("button", name="A+").click()
+    code, memory = (panel.page.locator(one).bounding_box() for one in (".code", ".mem"))
+    assert memory["y"] >= code["y"] + code["height"] - 1
+    assert panel.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for tab in ("Gradients", "Findings", "Calls"):
+        panel.page.get_by_role("tab", name=tab).click()
+        assert panel.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_wide_outputs_stand_side_by_side(opened: Open) -> None:
+    panel = opened()
+    code, memory = (panel.page.locator(one).bounding_box() for one in (".code", ".mem"))
+    assert memory["y"] == code["y"]
+    assert memory["x"] >= code["x"] + code["width"] - 1
+
+
+def test_letters_grow_to_32_pixels_and_shrink_again(opened: Open) -> None:
+    panel = opened()
+    size = lambda: panel.root.evaluate("node => getComputedStyle(node).fontSize")  # noqa: E731
+    assert size() == "15px"
+    for _ in range(9):
+        panel.page.get_by_role("button", name="A+", exact=True).click()
+    assert size() == "32px"
+    for control in ("Previous step", "Next step", "Play"):
+        box = panel.page.get_by_role("button", name=control).bounding_box()
+        assert 0 <= box["x"] and box["x"] + box["width"] <= 1180
+    for _ in range(9):
+        panel.page.get_by_role("button", name="A-", exact=True).click()
+    assert size() == "11px"
+
+
+def test_dark_and_light_follow_the_page_and_texts_stay_legible(opened: Open) -> None:
+    from tensormagic.show.palette import contrast
+
+    def hexed(text: str) -> str:
+        return "#" + "".join(f"{int(n):02x}" for n in text.removeprefix("rgb(").rstrip(")").split(", "))
+
+    grounds = []
+    for scheme in ("light", "dark"):
+        panel = opened(color_scheme=scheme)
+        assert panel.page.locator("[data-live]").get_attribute("data-theme") == scheme
+        ground = hexed(panel.root.evaluate("node => getComputedStyle(node).backgroundColor"))
+        grounds.append(ground)
+        for texts in (".src", ".nm", ".why", ".hd", ".say", ".mark", ".sum0"):
+            for i, ink in enumerate(panel.page.locator(texts).evaluate_all("all => all.map(n => getComputedStyle(n).color)")):
+                assert contrast(hexed(ink), ground) >= 4.5, (scheme, texts, i)
+    assert grounds[0] != grounds[1]
+
+
+def test_the_theme_of_a_notebook_is_followed_while_it_changes(opened: Open) -> None:
+    panel = opened()
+    host = panel.page.locator("[data-live]")
+    panel.page.evaluate("document.body.style.background = '#111'; document.body.setAttribute('data-jp-theme-light', 'false')")
+    panel.page.wait_for_function("document.querySelector('[data-live]').dataset.theme === 'dark'")
+    assert host.get_attribute("data-theme") == "dark"
+
+
+def test_focus_is_visible(opened: Open) -> None:
+    panel = opened()
+    panel.root.focus()
+    for _ in range(12):
+        panel.press("Tab")
+        style = panel.page.evaluate(
+            "(() => { const n = document.querySelector('[data-live]').shadowRoot.activeElement;"
+            " const s = getComputedStyle(n); return [s.outlineStyle, parseFloat(s.outlineWidth)]; })()"
+        )
+        assert style[0] == "solid"
+        assert style[1] >= 2
+
+
+def test_reduced_motion_and_print(opened: Open) -> None:
+    panel = opened(reduced_motion="reduce", color_scheme="dark")
+    assert panel.page.locator(".val i.hit").first.evaluate("n => getComputedStyle(n).animationName") == "none"
+    panel.page.emulate_media(media="print")
+    assert panel.root.evaluate("n => getComputedStyle(n).backgroundColor") == "rgb(255, 255, 255)"
+    assert panel.page.locator(".ln .src").first.evaluate("n => getComputedStyle(n).color") == "rgb(27, 31, 36)"
+    assert panel.page.get_by_role("slider").count() == 0
+
+
+def test_a_large_view_is_compressed_and_a_step_redraws_only_what_changed(opened: Open) -> None:
+    view = looping(1000)
+    html = handout.page(view)
+    assert 'data-form="gzip"' in html
+    panel = opened(view)
+    panel.root.focus()
+    panel.page.evaluate(
+        "(() => { const mem = document.querySelector('[data-live]').shadowRoot.querySelector('.mem'); window.made = 0;"
+        " new MutationObserver((all) => all.forEach((m) => made += m.addedNodes.length)).observe(mem, {childList: true}); })()"
+    )
+    panel.press("ArrowRight")
+    panel.page.evaluate("0")
+    panel.page.evaluate("made = 0")
+    panel.press("ArrowRight")  # one storage is written, the outline of the other goes: never more than these two
+    assert panel.page.evaluate("made") <= 2
+
+
+def test_an_empty_cell_and_an_exception(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    view.update(steps=[], storages=[], matrix=[], findings=[], calls=[], calls_total=0, gradients={}, start=0)
+    empty = opened(view)
+    assert empty.told() == "No line ran."
+    view = copy.deepcopy(SAMPLE)
+    view["steps"][6].update(mark="error", say=[["RuntimeError: ", "strong"], ["no", ""]])
+    failed = opened(view)
+    failed.root.focus()
+    failed.press("End")
+    assert failed.page.locator(".say.error").text_content() == "RuntimeError: no"
+    assert failed.page.locator(".ln.now .mark").text_content() == "✖"

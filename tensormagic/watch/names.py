@@ -5,6 +5,7 @@ the base types' own readers; properties, `__getattr__`, `__iter__` and `__eq__` 
 from __future__ import annotations
 
 import collections
+import functools
 import re
 import types
 from collections.abc import Callable
@@ -29,6 +30,7 @@ _mro = type.__dict__["__mro__"].__get__
 _NOTHING = 0
 
 
+@functools.lru_cache(maxsize=4096)
 def hidden(name: str) -> bool:
     """Is this one of the names that IPython or Python itself keeps in the namespace?"""
     return _HIDDEN.fullmatch(name) is not None
@@ -57,41 +59,54 @@ class Names:
         self.lengths: dict[int, Any] = {}
         self.count = 0
         self.late = 0
-        self._frame = 0
         self._seen: dict[int, int] = {}
         self._open: set[int] = set()
         self.tensors: list[tuple[Any, Live]] = []  # of one look at the end, for the graph walks
 
     # ---- a look --------------------------------------------------------------------------------------------------
 
-    def look(self, frame: int, variables: dict[str, Any], only: set[str] | None = None, late: int = 0) -> None:
+    def look(self, frame: int, variables: dict[str, Any], late: int = 0) -> None:
         """Compare what `variables` of `frame` reach with what they reached before.
 
         Args:
             frame: index of the frame, 0 for the cell's own namespace.
             variables: name -> value; not kept.
-            only: look at these names alone, without following them (a light look).
             late: the change may be older than this step.
         """
         before = self.bound.setdefault(frame, {})
-        self._frame, self.late = frame, late
+        self.late = late
         self._seen = seen = {}
         self._open.clear()
         self.count = 0
         watch = self.options.watch if not frame else None
         for name, value in list(variables.items()):
-            if type(name) is not str or (only is not None and name not in only):
+            if type(value) in _ATOMS or type(name) is not str:
                 continue
-            if (watch is not None and name not in watch) or (not frame and hidden(name)):
+            if not frame and (hidden(name) or (watch is not None and name not in watch)):
                 continue
-            if type(value) in _ATOMS:
-                continue
-            path = self._path(NONE, PathKind.VARIABLE, self.clock.string(name))
-            self._visit(value, path, 0 if only is None else self.options.depth)
-        if only is not None:
-            self._update_only(before, seen, only, frame)
-        elif seen != before:
+            self._visit(value, self._path(NONE, PathKind.VARIABLE, self.clock.string(name)), 0)
+        if seen != before:
             self._update(before, seen, frame)
+
+    def glance(self, variables: dict[str, Any], only: tuple[str, ...]) -> None:
+        """A light look, at a few names of the cell and at what they stand for themselves: no items, no values."""
+        before = self.bound.setdefault(0, {})
+        for name in only:
+            path = self._path(NONE, PathKind.VARIABLE, self.clock.string(name))
+            value = variables.get(name)
+            number = NONE
+            if value is not None and type(value) not in _ATOMS:
+                if type(value) is torch.Tensor:
+                    number = self.memory.tensor(value).object
+                else:
+                    known = self.memory.find(value)
+                    number = known.object if known is not None else before.get(path, NONE)
+            if before.get(path, NONE) != number:
+                self.recording.bindings.add(self.clock.step, 0, path, number, 0)
+                if number == NONE:
+                    before.pop(path, None)
+                else:
+                    before[path] = number
 
     def _update(self, before: dict[int, int], seen: dict[int, int], frame: int) -> None:
         add, step = self.recording.bindings.add, self.clock.step
@@ -102,18 +117,6 @@ class Names:
             if path not in seen:
                 add(step, frame, path, NONE, self.late)
         self.bound[frame] = seen
-
-    def _update_only(self, before: dict[int, int], seen: dict[int, int], only: set[str], frame: int) -> None:
-        add, step = self.recording.bindings.add, self.clock.step
-        for name in only:
-            path = self._path(NONE, PathKind.VARIABLE, self.clock.string(name))
-            number = seen.get(path, NONE)
-            if before.get(path, NONE) != number:
-                add(step, frame, path, number, 0)
-                if number == NONE:
-                    before.pop(path, None)
-                else:
-                    before[path] = number
 
     def forget(self, frame: int) -> None:
         """The frame is gone."""

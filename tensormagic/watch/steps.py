@@ -55,7 +55,7 @@ class Steps:
         self.order: list[int] = []  # steps as they ended
         self.totals: dict[tuple[int, int], int] = {}  # (file, line) -> executions
         self.starts: dict[int, dict[int, int]] = {}  # file -> statements
-        self.stored: dict[CodeType, dict[int, set[str]]] = {}
+        self.stored: dict[CodeType, dict[int, tuple[str, ...]]] = {}
         self.stale = False  # light steps have run since the last full look
         self.over = 0
         recording.frames.add(clock.string(""), clock.string(cell), NONE, NONE)
@@ -172,11 +172,11 @@ class Steps:
         if by_line is None:
             by_line = self.stored[frame.f_code] = _stored(frame.f_code, self.starts[active.file])
         only = by_line.get(active.line)
-        if only:
+        if only and active.root:
             with private.no_torch_function():
-                if active.root:
-                    self.names.look(0, self.namespace, only)
-        self.writes.written.clear()
+                self.names.glance(self.namespace, only)
+        if self.writes.written:
+            self.writes.written.clear()
 
     def _back_to(self, parent: Activation | None) -> None:
         self.top = parent
@@ -204,17 +204,17 @@ class Steps:
 _STORES = {"STORE_NAME", "STORE_GLOBAL", "STORE_FAST", "STORE_DEREF", "DELETE_NAME", "DELETE_GLOBAL", "DELETE_FAST"}
 
 
-def _stored(code: CodeType, starts: dict[int, int]) -> dict[int, set[str]]:
+def _stored(code: CodeType, starts: dict[int, int]) -> dict[int, tuple[str, ...]]:
     """Line -> names that its instructions store."""
-    result: dict[int, set[str]] = {}
+    result: dict[int, dict[str, None]] = {}
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):
         if instruction.starts_line is not None and instruction.starts_line is not False:
             number = getattr(instruction, "line_number", None) or instruction.starts_line
             line = starts.get(int(number), int(number))
         if instruction.opname in _STORES and not hidden(str(instruction.argval)):
-            result.setdefault(line, set()).add(str(instruction.argval))
-    return result
+            result.setdefault(line, {})[str(instruction.argval)] = None
+    return {line: tuple(names) for line, names in result.items()}
 
 
 _STEP_FIELDS = (

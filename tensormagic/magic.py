@@ -213,7 +213,7 @@ class TensorMagics(Magics):  # type: ignore[misc]
         file = shell.compile.cache(code, shell.execution_count)
         tree = shell.transform_ast(shell.compile.ast_parse(code, filename=file))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        body = shell.compile(tree, file, "exec")
+        body = shell.compile(tree, file, "exec") if tree.body else None
         value = shell.compile(ast.Expression(last.value), file, "eval") if last is not None else None
         self._start(code, file, settings)
         assert self.running is not None
@@ -221,7 +221,8 @@ class TensorMagics(Magics):  # type: ignore[misc]
             self.running.written = source
         failure: BaseException | None = None
         try:
-            exec(body, shell.user_global_ns, shell.user_ns)
+            if body is not None:
+                exec(body, shell.user_global_ns, shell.user_ns)
             return eval(value, shell.user_global_ns, shell.user_ns) if value is not None else None
         except BaseException as error:
             failure = error

@@ -129,7 +129,8 @@ class TensorMagics(Magics):  # type: ignore[misc]
         )  # fmt: skip
         if self.tracebacks is None:
             self.tracebacks = inside.Tracebacks(self.shell, self.before_traceback)
-        self.running = Running(watch, settings)
+        shows_more = settings.panel and inside.has_kernel(self.shell)
+        self.running = Running(watch, settings, self.shell.display_pub if shows_more else None)
         try:
             watch.start(root)
         except BaseException:

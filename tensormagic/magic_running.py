@@ -10,6 +10,7 @@ from IPython.core.error import UsageError
 from IPython.display import display
 
 from tensormagic import shell as inside
+from tensormagic.magic_live import LiveLine
 from tensormagic.magic_options import DEFAULT_NAME, Settings
 from tensormagic.recording.model import Recording
 from tensormagic.tracing import Trace
@@ -19,8 +20,9 @@ from tensormagic.watch.watch import Watch
 class Running:
     """One trace from its begin to its end, on the thread that began it."""
 
-    def __init__(self, watch: Watch, settings: Settings) -> None:
+    def __init__(self, watch: Watch, settings: Settings, publisher: Any = None) -> None:
         self.watch, self.settings = watch, settings
+        self.live = LiveLine(publisher, watch.recording) if publisher is not None else None
         self.info: Any = None  # ExecutionInfo of the cell
         self.of_every = False  # begun by `%tensortrace on`
         self.written: str | None = None  # the source as the user wrote it, line by line that which ran
@@ -35,6 +37,8 @@ class Running:
         """Stop recording; a second call changes nothing."""
         if self.recording is None:
             self.recording = self.watch.stop(error)
+            if self.live is not None:
+                self.live.end()
             if self.written is not None:
                 self.recording.sources[self.recording.cell] = self.written
         return self.recording

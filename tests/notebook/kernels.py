@@ -32,7 +32,7 @@ class Ran:
     @property
     def panels(self):
         """The panels that were shown."""
-        return [bundle for bundle in self.displays if "tensortrace" in bundle.get("text/html", "")]
+        return [bundle for bundle in self.displays if "data-tensortrace" in bundle.get("text/html", "")]
 
 
 class Kernel:

@@ -27,7 +27,7 @@ def shell_with_magic(monkeypatch, kernel=True):
     shell = InteractiveShell()
     shell.history_manager.enabled = False
     if kernel:
-        shell.kernel = object()
+        shell.kernel = object()  # no live line comes: cells here are short
     monkeypatch.setattr(tensormagic.Trace, "panel", lambda trace: StandIn(trace), raising=False)
     monkeypatch.setattr(tensormagic.Trace, "summary", lambda trace: f"summary of {trace!r}", raising=False)
     shell.extension_manager.load_extension("tensormagic")

@@ -210,6 +210,35 @@ def test_interrupt(kernel):
     assert kernel.evaluate("t.tolist()") == "[2.0, 2.0]"
 
 
+# ---- long cells --------------------------------------------------------------------------------------------------
+
+LONG = """%%tensortrace
+import time
+t = torch.ones(2)
+live = tensormagic.magic.loaded(get_ipython()).running.live
+while not live.shown.is_set():
+    time.sleep(0.01)
+print('seen')"""
+
+
+def test_a_live_line_comes_and_goes(kernel):
+    updates = []
+
+    def note(message):
+        if message["msg_type"] == "update_display_data":
+            updates.append(message["content"])
+
+    kernel.run("import tensormagic.magic_live\ntensormagic.magic_live.AFTER = 0.05")
+    ran = kernel.run(LONG, during=note)
+    kernel.run("tensormagic.magic_live.AFTER = 2.0")
+    lines = [bundle["text/plain"] for bundle in ran.displays if "backward runs" in bundle["text/plain"]]
+    assert ran.status == "ok" and len(lines) == 1 and ran.stdout == "seen\n"
+    assert "at line" in lines[0]
+    assert updates[-1]["data"]["text/plain"] == ""
+    assert [bundle for bundle in ran.displays if bundle["text/plain"] not in lines] == ran.panels
+    assert kernel.evaluate("[t.name for t in __import__('threading').enumerate() if 'tensortrace' in t.name]") == "[]"
+
+
 # ---- further points of the table ---------------------------------------------------------------------------------
 
 

@@ -68,6 +68,7 @@ class CallMode(TorchFunctionMode):
         self.files: dict[str, bool] = {}  # file name -> is it the user's?
         self.arguments: list[tuple[int, tuple[Any, ...]]] = []  # (call, plain arguments), put into words at the end
         self.calls, self.inputs, self.outputs = recording.calls.flat, recording.inputs.flat, recording.outputs.flat
+        self.pack_call, self.pack_pair = recording.calls.pack, recording.inputs.pack
         self.on = False
         self.hook: Any = None  # see Lines.hook
         self.guarded = False  # another function mode lies below: our own reads must not reach it
@@ -160,9 +161,12 @@ class CallMode(TorchFunctionMode):
         if clock.engine:
             flags |= _ENGINE
         inputs = self.inputs
-        self.calls.extend((clock.step, known.name, NONE, len(inputs) // 2, len(touched), 0, 0, NONE, flags))
+        self.calls.frombytes(
+            self.pack_call(clock.step, known.name, NONE, len(inputs) // 2, len(touched), 0, 0, NONE, flags)
+        )
+        pack = self.pack_pair
         for live, _value, version in touched:
-            inputs.extend((live.object, version))
+            inputs.frombytes(pack(live.object, version))
         if rest:
             self.arguments.append((call, tuple(rest)))
         if known.undeclared:
@@ -175,7 +179,7 @@ class CallMode(TorchFunctionMode):
             kind = type(value)
             if kind in _TENSORS:
                 live = memory.live.get(id(value))
-                if live is None or live.ref() is not value:
+                if live is None or live() is not value:
                     live = memory.tensor(value)
                 version = memory.version(value)
                 if live.version != version:
@@ -256,13 +260,13 @@ class CallMode(TorchFunctionMode):
     def _output(self, known: _Function, call: int, touched: list[Any], out: Any) -> int:
         memory = self.memory
         live = memory.live.get(id(out))
-        if live is not None and live.ref() is out:
-            self.outputs.extend((live.object, 0))
+        if live is not None and live() is out:
+            self.outputs.frombytes(self.pack_pair(live.object, 0))
             if known.moves:
                 memory.note_state(out, live, call)
         else:
             live = memory.tensor(out, call)
-            self.outputs.extend((live.object, 1))
+            self.outputs.frombytes(self.pack_pair(live.object, 1))
             if not known.detaches:
                 for source, _value, _version in touched:
                     if source.storage == live.storage and live.storage >= 0:

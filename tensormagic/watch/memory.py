@@ -1,6 +1,6 @@
 """Identity and life of tensors and storages.
 
-An object is known by `id()` *and* a weak reference that still answers, so an address that is used again is never
+An object is known by `id()` *and* a weak reference that still answers, so that an address that is used again is never
 mistaken. A storage is known by its one Python object, whose weak reference calls back when the memory is freed.
 Nothing here keeps anything of the user's alive.
 """
@@ -8,6 +8,7 @@ Nothing here keeps anything of the user's alive.
 from __future__ import annotations
 
 import weakref
+from array import array
 from typing import Any
 
 import torch
@@ -25,18 +26,27 @@ _RETAINS_GRAD, _INFERENCE = int(StateFlag.RETAINS_GRAD), int(StateFlag.INFERENCE
 _STATE = len(State._fields)
 
 
-class Live:
-    """What the recorder knows of one object that lives: numbers and a weak reference."""
+class Live(weakref.ref):  # type: ignore[type-arg]
+    """What the recorder knows of one object that lives: a weak reference with numbers. `live()` gives the object."""
 
-    __slots__ = ("counter", "object", "ref", "state", "storage", "version")
+    __slots__ = ("counter", "object", "state", "storage", "version")
+    object: int
+    state: int  # row of `states`
+    storage: int
+    version: int
+    counter: int  # the object whose version counter this one shares
 
-    def __init__(self, ref: Any, number: int) -> None:
-        self.ref = ref
-        self.object = number
-        self.state = NONE  # row of `states`
-        self.storage = NONE
-        self.version = NONE
-        self.counter = number  # the object whose version counter this one shares
+
+class Unreferable:
+    """Stands in where a type allows no weak reference (list, dict): never gives the object, never keeps it."""
+
+    __slots__ = ("counter", "object", "state", "storage", "type", "version")
+
+    def __init__(self, value: Any) -> None:
+        self.type = id(type(value))
+
+    def __call__(self) -> Any:
+        return None
 
 
 class StorageRef(weakref.ref):  # type: ignore[type-arg]
@@ -63,7 +73,8 @@ class Memory:
         self.live: dict[int, Live] = {}
         self.storages: dict[int, StorageRef] = {}
         self.geometries: dict[Any, int] = {}
-        self.deaths: list[tuple[int, int]] = []  # (storage, step)
+        self.devices: dict[Any, int] = {}
+        self.deaths = array("q")  # storage, step, storage, step, ...: a list of pairs would wake the collector
         self.unreadable: dict[str, str] = {}  # type -> why its memory could not be read
 
     # ---- objects -------------------------------------------------------------------------------------------------
@@ -71,24 +82,28 @@ class Memory:
     def find(self, value: Any) -> Live | None:
         """The record of a live object, None where it is new."""
         live = self.live.get(id(value))
-        return live if live is not None and live.ref() is value else None
+        return live if live is not None and live() is value else None
 
     def register(self, value: Any, kind: int, call: int = NONE) -> Live:
-        """A new object's record. Objects without weak references (lists) are known for one look only."""
-        objects = self.recording.objects.flat
-        number = len(objects) // 5
-        objects.extend((kind, self.clock.string(type(value).__name__), call, self.clock.step, NONE))
+        """A new object's record."""
+        objects = self.recording.objects
+        number = len(objects.flat) // objects.width
+        objects.flat.frombytes(
+            objects.pack(kind, self.clock.string(type(value).__name__), call, self.clock.step, NONE)
+        )
         try:
-            ref: Any = weakref.ref(value)
+            live: Any = Live(value)
         except TypeError:
-            ref = _Known(value)
-        live = self.live[id(value)] = Live(ref, number)
+            live = Unreferable(value)
+        live.object = live.counter = number
+        live.state = live.storage = live.version = NONE
+        self.live[id(value)] = live
         return live
 
     def tensor(self, value: Any, call: int = NONE) -> Live:
         """The record of a tensor, made and its state noted when it is new."""
         live = self.live.get(id(value))
-        if live is None or live.ref() is not value:
+        if live is None or live() is not value:
             live = self.register(value, ObjectKind.TENSOR, call)
             self.note_state(value, live, call)
         return live
@@ -118,7 +133,8 @@ class Memory:
         flags, node, node_name = self._graph_side(value)
         live.version = version = self.version(value)
         live.storage = storage
-        states = recording.states.flat
+        table = recording.states
+        states = table.flat
         before = live.state
         if before >= 0:
             at = before * _STATE
@@ -126,7 +142,9 @@ class Memory:
                 if states[at + 6] == flags and states[at + 7] == node:
                     return
         live.state = len(states) // _STATE
-        states.extend((live.object, step, call, storage, offset, geometry, flags, node, node_name, version))
+        states.frombytes(
+            table.pack(live.object, step, call, storage, offset, geometry, flags, node, node_name, version)
+        )
 
     def _graph_side(self, value: Any) -> tuple[int, int, int]:
         flags = 0
@@ -182,16 +200,18 @@ class Memory:
                 self.recording.resizes.add(self.clock.step, known.number, nbytes)
             return known.number
         ref = StorageRef(value, self._freed)
-        ref.number = number = len(self.recording.storages)
+        storages = self.recording.storages
+        ref.number = number = len(storages.flat) // storages.width
         ref.nbytes = nbytes
         ref.home = live.counter if live is not None else NONE
-        ref.first = live.ref if live is not None else None
+        ref.first = live
         self.storages[id(value)] = ref
         device = value.device
+        name = self.devices.get(device)
+        if name is None:
+            name = self.devices[device] = self.clock.string(str(device))
         address = _address(value) if device.type == "cpu" else 0
-        self.recording.storages.add(
-            nbytes, self.clock.string(str(device)), self.clock.step, call, NONE, address
-        )
+        storages.flat.frombytes(storages.pack(nbytes, name, self.clock.step, call, NONE, address))
         return number
 
     def tells(self, value: Any, live: Live) -> bool:
@@ -203,34 +223,22 @@ class Memory:
         if known is None or known.home == live.counter:
             return True
         if known.first is None or known.first() is None:
-            known.home, known.first = live.counter, live.ref
+            known.home, known.first = live.counter, live
             return True
         return False
 
     def _freed(self, ref: StorageRef) -> None:
-        self.deaths.append((ref.number, self.clock.step))
+        self.deaths.append(ref.number)
+        self.deaths.append(self.clock.step)
 
     def close(self) -> None:
         """Write the deaths into the table and drop every weak reference."""
         death = self.recording.storages.column("death")
-        for number, step in self.deaths:
+        for number, step in zip(self.deaths[::2], self.deaths[1::2], strict=True):
             death[number] = max(step, 0)
         self.recording.storages.set_column("death", death)
         self.live.clear()
         self.storages.clear()
-
-
-class _Known:
-    """Stands in for a weak reference where the type allows none: compares by address, never keeps the object."""
-
-    __slots__ = ("address", "type")
-
-    def __init__(self, value: Any) -> None:
-        self.address = id(value)
-        self.type = type(value)
-
-    def __call__(self) -> Any:
-        return None
 
 
 def _address(storage: Any) -> int:

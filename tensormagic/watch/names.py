@@ -18,7 +18,7 @@ from tensormagic.recording.model import NONE, ObjectKind, PathKind, Recording
 from tensormagic.watch import private
 from tensormagic.watch.arrays import Arrays
 from tensormagic.watch.clock import Clock
-from tensormagic.watch.memory import Live, Memory
+from tensormagic.watch.memory import Live, Memory, Unreferable
 from tensormagic.watch.options import Options
 from tensormagic.watch.writes import Writes
 
@@ -179,12 +179,9 @@ class Names:
         """The record of a value that is no tensor. Lists and dicts allow no weak reference: they are known as long as
         the same path shows the same address in look after look, which the table of lengths keeps track of."""
         live = self.memory.live.get(id(value))
-        if live is not None and (live.ref() is value or (live.ref() is None and live.version == id(type(value)))):
+        if live is not None and (live() is value or (type(live) is Unreferable and live.type == id(type(value)))):
             return live
-        live = self.memory.register(value, kind)
-        if live.ref() is None:
-            live.version = id(type(value))
-        return live
+        return self.memory.register(value, kind)
 
     def _tensor(self, value: Any, path: int, depth: int) -> None:
         live = self.memory.tensor(value)

@@ -10,12 +10,15 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
 
-from tensormagic.recording.model import NONE, Recording, StepKind
+from tensormagic.recording.model import NONE, Recording, Step, StepKind
 from tensormagic.watch import private
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.names import Names, hidden
 from tensormagic.watch.options import Options
 from tensormagic.watch.writes import Writes
+
+
+_STEP = len(Step._fields)
 
 
 class Activation:
@@ -128,7 +131,9 @@ class Steps:
         active.line = line
         key = (active.file, line)
         total = self.totals[key] = self.totals.get(key, 0) + 1
-        if len(recording.steps) >= self.options.max_steps:
+        steps, calls = recording.steps, recording.calls
+        number = len(steps.flat) // _STEP
+        if number >= self.options.max_steps:
             self.over += 1
             active.step = NONE
             clock.detail = False
@@ -138,18 +143,19 @@ class Steps:
             self.stale = False
             self._look(active, frame, late=1)
         iteration = active.counts[line] = active.counts.get(line, -1) + 1
-        active.step = len(recording.steps)
+        active.step = clock.step = number
         parent = active.parent.step if active.parent is not None else NONE
-        recording.steps.add(active.frame, line, StepKind.LINE, iteration, parent, int(detail), len(recording.calls))
-        clock.step = active.step
+        steps.flat.frombytes(
+            steps.pack(active.frame, line, 0, iteration, parent, detail, len(calls.flat) // calls.width)
+        )
         clock.detail = detail
 
     def _end(self, active: Activation, frame: FrameType, kind: int) -> None:
         recording, step = self.recording, active.step
         self.order.append(step)
         if kind:
-            recording.steps.flat[step * recording.steps.width + 2] = kind
-        detail = recording.steps.flat[step * recording.steps.width + 5]
+            recording.steps.flat[step * _STEP + 2] = kind
+        detail = recording.steps.flat[step * _STEP + 5]
         self.clock.step = step
         if detail:
             self._look(active, frame, late=0)

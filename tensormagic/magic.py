@@ -171,14 +171,13 @@ class TensorMagics(Magics):  # type: ignore[misc]
     def post_run_cell(self, result: Any) -> None:
         """A cell has ended. Cells that a cell runs have their own events: only the one that began a trace ends it."""
         info = getattr(result, "info", None)
-        if info is None:
-            if self.open:
-                self.open.pop()
-        elif any(one is info for one in self.open):
+        if any(one is info for one in self.open):
             while self.open.pop() is not info:
                 pass
+        elif self.open and (info is None or info.raw_cell.strip()):
+            self.open.pop()  # IPython makes the result anew where an error left its own machinery
         else:
-            return  # an empty cell, or the one that loaded us
+            return  # an empty cell, which had no beginning, or the one that loaded us
         self.pending = False
         running = self.running
         if running is not None and not any(one is running.info for one in self.open):

@@ -88,24 +88,24 @@ function drawing(graph) {
     markerHeight: 6, orient: "auto-start-reverse", class: cls }, svg("path", { d: "M0 0L8 4L0 8z" }));
   root.append(svg("defs", {}, head("f", "arrow"), head("g", "arrow grad"), head("x", "arrow cut")));
   const points = (list) => list.map((p) => p.join(",")).join(" ");
-  const labels = svg("g");
+  const texts = svg("g");
   const backs = graph.edges.map((edge) => {
     const line = edge.cut ? "edge cut" : "edge";
     root.append(svg("polyline", { class: line, points: points(beside(edge.points, edge.cut ? 0 : -6)),
       "marker-end": `url(#${id}-${edge.cut ? "x" : "f"})` }));
     if (edge.label) {
       const [x, y] = edge.label_at ?? middle(edge.points);
-      labels.append(svg("text", { x, y, class: edge.cut ? "label cut" : "label" }, edge.cut ? `✂ ${edge.label}` : edge.label));
+      texts.append(svg("text", { x, y, class: edge.cut ? "label cut" : "label" }, edge.cut ? `✂ ${edge.label}` : edge.label));
     }
     const back = svg("polyline", { class: "back", points: points(beside(edge.points, 9).reverse()), "marker-end": `url(#${id}-g)` });
     const [x, y] = middle(beside(edge.points, 9));
     const text = svg("text", { x, y: y + 18, class: "label back" });
     root.append(back);
-    labels.append(text);
+    texts.append(text);
     return { back, text };
   });
   for (const one of graph.nodes) root.append(nodeOf(one));
-  root.append(labels);
+  root.append(texts);
   let events = [];
 
   return {

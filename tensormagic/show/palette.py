@@ -19,18 +19,20 @@ LINE_CONTRAST = 3.0
 
 
 class Theme(NamedTuple):
-    """The grounds that anything may stand on, and the inks."""
+    """The grounds that anything may stand on, the inks, and how much of a hue is in a tint (0 to 1)."""
 
     ground: str
     raised: str
     border: str
     ink: str
     soft: str
+    tint: float  # values, the line shown now
+    strong: float  # names that share, in the matrix
 
 
 THEMES = {
-    "light": Theme("#ffffff", "#f5f6f8", "#d5d9e0", "#1b1f24", "#565f6d"),
-    "dark": Theme("#111418", "#1c2128", "#3a424e", "#e8ebef", "#a3adba"),
+    "light": Theme("#ffffff", "#f5f6f8", "#d5d9e0", "#1b1f24", "#565f6d", 0.14, 0.42),
+    "dark": Theme("#111418", "#1c2128", "#3a424e", "#eceff3", "#a9b3c0", 0.26, 0.55),
 }
 
 
@@ -66,7 +68,7 @@ def mix(one: str, other: str, share: float) -> str:
 
 def grounds(theme: Theme) -> list[str]:
     """What text may stand on: the panel, its raised parts and the line that is shown now."""
-    return [theme.ground, theme.raised, mix(HUES[0], theme.ground, 0.12)]
+    return [theme.ground, theme.raised, mix(HUES[0], theme.ground, theme.tint)]
 
 
 def legible(hue: str, theme: Theme, ratio: float) -> str:
@@ -89,6 +91,7 @@ def variables(theme: Theme) -> dict[str, str]:
     found = {
         "--tt-bg": theme.ground, "--tt-bg2": theme.raised, "--tt-line": theme.border,
         "--tt-ink": theme.ink, "--tt-soft": theme.soft,
+        "--tt-tint": f"{theme.tint:.0%}", "--tt-strong": f"{theme.strong:.0%}",
     }  # fmt: skip
     for key, hue in [*enumerate(HUES), ("warn", WARNING), ("grad", GRADIENT)]:
         for form, value in zip("clt", colour(hue, theme), strict=True):

@@ -32,10 +32,10 @@ export function mount(host, view, start = view.start) {
   const slider = attrs(el("input", ""), { type: "range", min: 0, max: Math.max(0, count - 1), step: 1, "aria-label": words.step });
   const position = el("span", "pos");
   const live = attrs(el("div", "unseen"), { "aria-live": "polite", role: "status" });
-  const bar = el("div", "bar0", el("b", "", view.title), write(el("span", "sum0"), view.summary), el("span", "sp"),
-    el("span", "group", sizeButton("A-", -1, words.smaller), sizeButton("A+", 1, words.larger)),
-    el("span", "group", button("", "◀", () => go(panel.step - 1), words.previous), play,
-      button("", "▶|", () => go(panel.step + 1), words.next)), slider, position);
+  const bar = el("div", "bar0", el("b", "", view.title), write(el("span", "sum0"), view.summary),
+    el("span", "controls", el("span", "group", sizeButton("A-", -1, words.smaller), sizeButton("A+", 1, words.larger)),
+      el("span", "group", button("", "◀", () => go(panel.step - 1), words.previous), play,
+        button("", "▶|", () => go(panel.step + 1), words.next)), slider, position));
   const code = codePane(view, ofLines, go);
   const memory = memoryPane(view);
   const main = el("div", "main", code.node, memory.node);

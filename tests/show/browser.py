@@ -33,6 +33,13 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+def eventually(locator: Any) -> Any:
+    """Playwright's assertions on a locator: they wait until they hold."""
+    from playwright.sync_api import expect
+
+    return expect(locator)
+
+
 class Opened:
     """A page with a panel, and what went wrong in it."""
 

@@ -31,8 +31,8 @@ def test_inks_are_legible_on_grounds_and_on_the_tints_of_every_hue(name: str) ->
         assert palette.contrast(theme.ink, ground) >= 7
         assert palette.contrast(theme.soft, ground) >= 4.5
     for hue in HUES:
-        assert palette.contrast(theme.ink, palette.mix(hue, theme.ground, 0.16)) >= 4.5  # values in cells
-        assert palette.contrast(theme.ink, palette.mix(hue, theme.ground, 0.42)) >= 4.5  # glyphs in the matrix
+        assert palette.contrast(theme.ink, palette.mix(hue, theme.ground, theme.tint)) >= 4.5  # values in cells
+        assert palette.contrast(theme.ink, palette.mix(hue, theme.ground, theme.strong)) >= 4.5  # glyphs in the matrix
 
 
 @pytest.mark.parametrize("ground", ["#ffffff", "#f5f5f5", "#111111", "#212121"])

@@ -206,11 +206,20 @@ class _Run:
                 stale, items = _read(node, name)
                 if stale is not SavedFlag.READ:
                     if not only_readable:
-                        recording.saved.add(self.number, number, clock.string(name), NONE, stale)
+                        recording.saved.add(self.number, number, clock.string(name), self._written(number), stale)
                     continue
                 for item in items if only_readable else ():
                     live = self.engine.memory.tensor(item)
                     recording.saved.add(self.number, number, clock.string(name), live.object, stale)
+
+    def _written(self, node: int) -> int:
+        """The object overwritten after a light call made this node, -1 where the call's own record tells."""
+        calls = self.engine.recording.calls
+        for call in range(len(calls) - 1, -1, -1):
+            row = calls[call]
+            if 0 <= row.seq <= node:
+                return self.engine.mode.light.overwritten(call + 1)
+        return NONE
 
     def finish(self) -> None:
         for handle in self.handles:

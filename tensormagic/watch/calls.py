@@ -23,6 +23,7 @@ from tensormagic.watch import private, raw
 from tensormagic.watch.callsite import Callsites
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.functions import DATA_GET, GRAD, IGNORED, SPECIAL, UNDECLARED, moves, mutates, plain, readable
+from tensormagic.watch.light import Light
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.writes import Writes
 
@@ -64,6 +65,7 @@ class CallMode(TorchFunctionMode):
         self.recording, self.clock, self.memory, self.writes = recording, clock, memory, writes
         self.is_user_code, self.max_calls, self.check_elements = is_user_code, max_calls, check_elements
         self.callsites = Callsites()
+        self.light = Light(memory, writes)
         self.functions: dict[Any, _Function] = {}
         self.files: dict[str, bool] = {}  # file name -> is it the user's?
         self.arguments: list[tuple[int, tuple[Any, ...]]] = []  # (call, plain arguments), put into words at the end
@@ -81,36 +83,46 @@ class CallMode(TorchFunctionMode):
         if special == IGNORED or not self.on:
             return func(*args, **kwargs)
         frame = sys._getframe(1)
-        if special == GRAD and not self._users(frame.f_code):
+        file = frame.f_code.co_filename
+        if special == GRAD and not (self.files[file] if file in self.files else self._users(frame.f_code)):
             return func(*args, **kwargs)  # an optimizer reads and clears .grad: what that did is seen elsewhere
+        hook = self.hook
+        if hook is not None:
+            if sys.gettrace() is hook:
+                sys.settrace(None)  # or each function of ours would cost a call of the line tracer
+            else:
+                hook = None  # a tracer of the program's own: not ours to take off
         through = self.callsites.at(frame, func)
         del frame
-        hook = self.hook
-        if hook is not None and sys.gettrace() is not hook:
-            hook = None  # a tracer of the program's own: not ours to take off
         touched: list[Any] = []
-        known, call = self._before(func, args, kwargs, touched, hook)
+        known, call = self._before(func, args, kwargs, touched)
+        if hook is not None:
+            sys.settrace(hook)
         if call < 0:
             return through(func, args, kwargs)
         clock = self.clock
         before, clock.call = clock.call, call
         self.nested += 1
+        out, flags = None, _RAISED
         try:
             out = through(func, args, kwargs)
-        except BaseException:
-            self._after(known, call, touched, None, _RAISED, hook)
-            touched.clear()
-            raise
+            flags = 0
+            return out
         finally:
             self.nested -= 1
             clock.call = before
-        self._after(known, call, touched, out, 0, hook)
-        return out
+            if hook is not None:
+                if sys.gettrace() is hook:
+                    sys.settrace(None)
+                else:
+                    hook = None  # the call itself set another
+            self._after(known, call, touched, out, flags)
+            if hook is not None:
+                sys.settrace(hook)
+            touched.clear()
 
-    def _before(self, func: Any, args: Any, kwargs: Any, touched: list[Any], hook: Any) -> tuple[Any, int]:
+    def _before(self, func: Any, args: Any, kwargs: Any, touched: list[Any]) -> tuple[Any, int]:
         """What is known of the function, and the call's number; -1 where it is not recorded."""
-        if hook is not None:
-            sys.settrace(None)  # or each function of ours would cost a call of the line tracer
         try:
             known = self.functions.get(func) or self._learn(func)
             if self.guarded:
@@ -120,9 +132,6 @@ class CallMode(TorchFunctionMode):
         except Exception as error:  # a fault of ours: noted once, the call goes on
             self._fail(error)
             return None, NONE
-        finally:
-            if hook is not None:
-                sys.settrace(hook)
 
     def _users(self, code: CodeType) -> bool:
         known = self.files.get(code.co_filename)
@@ -144,26 +153,33 @@ class CallMode(TorchFunctionMode):
 
     def _begin(self, known: _Function, args: Any, kwargs: Any, touched: list[Any]) -> int:
         """Write the call's row and its inputs'. `touched` is filled with (record, tensor, version)."""
-        call = len(self.calls) // _WIDTH
+        calls = self.calls
+        call = len(calls) // _WIDTH
         if call >= self.max_calls:
             self.over += 1
             return NONE
         clock = self.clock
-        detail = clock.detail or known.keeps_args
-        rest: list[Any] | None = [] if detail else None
-        self._gather(args, touched, rest, 0)
-        if kwargs:
-            for key, value in kwargs.items():
-                self._gather((value,), touched, rest, 0, key)
         flags = _GRAD if torch.is_grad_enabled() else 0
         if torch.is_inference_mode_enabled():
             flags |= _INFERENCE
         if clock.engine:
             flags |= _ENGINE
+        if not clock.detail:
+            self.light.take(call, args, kwargs, touched)
+            calls.frombytes(self.pack_call(clock.step, known.name, NONE, 0, 0, 0, 0, NONE, flags))
+            if known.keeps_args:
+                self.arguments.append((call, args[:1]))
+            if known.undeclared:
+                self.light.know(touched)
+                self.writes.suspect(touched)
+            return call
+        rest: list[Any] = []
+        self._gather(args, touched, rest, 0)
+        if kwargs:
+            for key, value in kwargs.items():
+                self._gather((value,), touched, rest, 0, key)
         inputs = self.inputs
-        self.calls.frombytes(
-            self.pack_call(clock.step, known.name, NONE, len(inputs) // 2, len(touched), 0, 0, NONE, flags)
-        )
+        calls.frombytes(self.pack_call(clock.step, known.name, NONE, len(inputs) // 2, len(touched), 0, 0, NONE, flags))
         pack = self.pack_pair
         for live, _value, version in touched:
             inputs.frombytes(pack(live.object, version))
@@ -212,13 +228,8 @@ class CallMode(TorchFunctionMode):
             rest.append(_MANY if key is None else (key, _MANY))
         self._gather(value if len(value) <= _MOST else value[:_MOST], touched, rest, depth + 1)
 
-    def _after(self, known: Any, call: int, touched: list[Any], out: Any, flags: int, hook: Any) -> None:
+    def _after(self, known: Any, call: int, touched: list[Any], out: Any, flags: int) -> None:
         """Writes, outputs and the graph's counter, after the call."""
-        if hook is not None:
-            if sys.gettrace() is not hook:
-                hook = None  # the call itself set another
-            else:
-                sys.settrace(None)
         try:
             if self.guarded or type(out) not in _TENSORS:
                 with private.no_torch_function():
@@ -227,13 +238,17 @@ class CallMode(TorchFunctionMode):
                 self._finish_call(known, call, touched, out, flags)
         except Exception as error:
             self._fail(error)
-        finally:
-            if hook is not None:
-                sys.settrace(hook)
 
     def _finish_call(self, known: _Function, call: int, touched: list[Any], out: Any, flags: int) -> None:
-        self.writes.after_call(call, touched, known.mutates, known.moves)
         outputs, calls = self.outputs, self.calls
+        if touched and touched[0][0] is None:  # a light record
+            self.light.after(call, touched, out, known.moves)
+            start = call * _WIDTH
+            calls[start + _FIRST_OUT + 2] = private.sequence_number()
+            if flags:
+                calls[start + _FLAGS] |= flags
+            return
+        self.writes.after_call(call, touched, known.mutates, known.moves)
         first = len(outputs) // 2
         if out is not None:
             flags |= self._give(known, call, touched, out, 0)

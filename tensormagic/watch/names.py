@@ -65,13 +65,16 @@ class Names:
 
     # ---- a look --------------------------------------------------------------------------------------------------
 
-    def look(self, frame: int, variables: dict[str, Any], late: int = 0) -> None:
+    def look(
+        self, frame: int, variables: dict[str, Any], late: int = 0, stored: dict[str, int] | None = None
+    ) -> None:
         """Compare what `variables` of `frame` reach with what they reached before.
 
         Args:
             frame: index of the frame, 0 for the cell's own namespace.
             variables: name -> value; not kept.
             late: the change may be older than this step.
+            stored: name -> the light step whose line stored it last: that much is known of an older change.
         """
         before = self.bound.setdefault(frame, {})
         self.late = late
@@ -86,37 +89,23 @@ class Names:
                 continue
             self._visit(value, self._path(NONE, PathKind.VARIABLE, self.clock.string(name)), 0)
         if seen != before:
-            self._update(before, seen, frame)
+            self._update(before, seen, frame, stored or {})
 
-    def glance(self, variables: dict[str, Any], only: tuple[str, ...]) -> None:
-        """A light look, at a few names of the cell and at what they stand for themselves: no items, no values."""
-        before = self.bound.setdefault(0, {})
-        for name in only:
-            path = self._path(NONE, PathKind.VARIABLE, self.clock.string(name))
-            value = variables.get(name)
-            number = NONE
-            if value is not None and type(value) not in _ATOMS:
-                if type(value) is torch.Tensor:
-                    number = self.memory.tensor(value).object
-                else:
-                    known = self.memory.find(value)
-                    number = known.object if known is not None else before.get(path, NONE)
-            if before.get(path, NONE) != number:
-                self.recording.bindings.add(self.clock.step, 0, path, number, 0)
-                if number == NONE:
-                    before.pop(path, None)
-                else:
-                    before[path] = number
-
-    def _update(self, before: dict[int, int], seen: dict[int, int], frame: int) -> None:
-        add, step = self.recording.bindings.add, self.clock.step
+    def _update(self, before: dict[int, int], seen: dict[int, int], frame: int, stored: dict[str, int]) -> None:
+        add, now, late = self.recording.bindings.add, self.clock.step, self.late
         for path, number in seen.items():
             if before.get(path) != number:
-                add(step, frame, path, number, self.late)
+                step = stored.get(self._variable(path), NONE) if stored else NONE
+                add(now if step < 0 else step, frame, path, number, late if step < 0 else 0)
         for path in before:
             if path not in seen:
-                add(step, frame, path, NONE, self.late)
+                add(now, frame, path, NONE, late)
         self.bound[frame] = seen
+
+    def _variable(self, path: int) -> str:
+        """The name of a path that is a variable itself, "" of any other."""
+        row = self.recording.paths[path]
+        return self.recording.strings[row.key] if row.parent < 0 else ""
 
     def forget(self, frame: int) -> None:
         """The frame is gone."""
@@ -305,11 +294,13 @@ class Names:
                 for number in members:
                     self.recording.members.add(number)
 
-    def collect(self, frame: int, variables: dict[str, Any]) -> list[tuple[Any, Live]]:
+    def collect(
+        self, frame: int, variables: dict[str, Any], late: int, stored: dict[str, int]
+    ) -> list[tuple[Any, Live]]:
         """A last look that also gives the tensors that names reach; the caller drops them at once."""
         self._collect = True
         try:
-            self.look(frame, variables)
+            self.look(frame, variables, int(late), stored)
             return self.tensors
         finally:
             self._collect = False

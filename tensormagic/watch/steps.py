@@ -59,6 +59,7 @@ class Steps:
         self.totals: dict[tuple[int, int], int] = {}  # (file, line) -> executions
         self.starts: dict[int, dict[int, int]] = {}  # file -> statements
         self.stored: dict[CodeType, dict[int, tuple[str, ...]]] = {}
+        self.stored_at: dict[str, int] = {}  # name -> the light step that stored it last
         self.stale = False  # light steps have run since the last full look
         self.over = 0
         recording.frames.add(clock.string(""), clock.string(cell), NONE, NONE)
@@ -167,20 +168,21 @@ class Steps:
     def _look(self, active: Activation, frame: FrameType, late: int) -> None:
         with private.no_torch_function():
             self.writes.begin_look()
-            self.names.look(0, self.namespace, late=late)
+            self.names.look(0, self.namespace, late, self.stored_at)
+            self.stored_at.clear()
             if not active.root:
                 self.names.look(active.frame, frame.f_locals, late=late)
             self.writes.end_look()
 
     def _glance(self, active: Activation, frame: FrameType) -> None:
-        """A light step: only the names that the line itself stores."""
+        """A light step: note which names its line stored, and nothing of what they stand for."""
         by_line = self.stored.get(frame.f_code)
         if by_line is None:
             by_line = self.stored[frame.f_code] = _stored(frame.f_code, self.starts[active.file])
         only = by_line.get(active.line)
         if only and active.root:
-            with private.no_torch_function():
-                self.names.glance(self.namespace, only)
+            for name in only:
+                self.stored_at[name] = active.step
         if self.writes.written:
             self.writes.written.clear()
 

@@ -147,7 +147,7 @@ class Watch:
         self.clock.step = steps.order[-1] if steps.order else NONE
         with private.no_torch_function():
             self.writes.begin_look()
-            found = self.names.collect(0, self.namespace)
+            found = self.names.collect(0, self.namespace, steps.stale, steps.stored_at)
             self.writes.end_look()
             seen = set()
             for value, live in found:

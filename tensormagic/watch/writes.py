@@ -113,6 +113,14 @@ class Writes:
         kind = WriteKind.CALL if self.memory.tells(value, live) else WriteKind.DATA
         self._add(call, kind, live, before, after, elements)
 
+    def told_light(self, call: int, live: Live, value: Any, before: int, after: int) -> None:
+        """A write of a light call: which memory, when, and whether autograd was told."""
+        live.version = after
+        self.versions[live.counter] = after
+        self.last.pop(live.storage, None)  # the next detailed look takes the bytes anew
+        kind = WriteKind.CALL if self.memory.tells(value, live) else WriteKind.DATA
+        self._add(call, kind, live, before, after, NONE)
+
     def _add(self, call: int, kind: int, live: Live, before: int, after: int, elements: int) -> None:
         if kind is not WriteKind.CALL and kind is not WriteKind.ACCUMULATE:
             self.untold += 1

@@ -22,7 +22,7 @@ def _raised(facts: Facts) -> Iterator[Finding]:
         if saved.stale != SavedFlag.OVERWRITTEN:
             continue
         call = facts.flow.call_of_node(saved.seq)
-        write = _culprit(facts, call)
+        write = _culprit(facts, call, saved.object)
         run = facts.recording.backwards[saved.run]
         if call < 0 or write is None:
             continue
@@ -32,13 +32,14 @@ def _raised(facts: Facts) -> Iterator[Finding]:
         return  # torch stops at the first; further nodes may hold the same tensor
 
 
-def _culprit(facts: Facts, call: int) -> Write | None:
-    """The first write, after `call`, to memory that the call took in or gave out."""
+def _culprit(facts: Facts, call: int, object: int) -> Write | None:
+    """The first write, after `call`, to memory that the call took in or gave out (or to `object`, where it is known)."""
     if call < 0:
         return None
     index = facts.index
     first_told = None
-    for storage in _storages(facts, call):
+    known = [_storage(facts, object)] if object >= 0 else []
+    for storage in known or _storages(facts, call):
         for row in index.writes_to(storage):
             write = facts.recording.writes[row]
             if write.call > call and write.kind in (WriteKind.CALL, WriteKind.ACCUMULATE):

@@ -114,8 +114,8 @@ export function codePane(view, ofLines, go) {
 /** Scrolls the pane, never the page, so that the line and its sentence are seen. */
 function keepInView(pane, line, say) {
   if (pane.scrollHeight <= pane.clientHeight) return;
-  const top = line.offsetTop - pane.offsetTop;
-  const bottom = top + line.offsetHeight + say.offsetHeight;
+  const top = line.offsetTop; // the pane is positioned, so this counts from its top
+  const bottom = Math.max(top + line.offsetHeight, say.offsetTop + say.offsetHeight);
   if (top < pane.scrollTop) pane.scrollTop = Math.max(0, top - line.offsetHeight);
-  else if (bottom > pane.scrollTop + pane.clientHeight) pane.scrollTop = bottom - pane.clientHeight + line.offsetHeight;
+  else if (bottom > pane.scrollTop + pane.clientHeight) pane.scrollTop = Math.min(top, bottom - pane.clientHeight + line.offsetHeight);
 }

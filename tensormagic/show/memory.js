@@ -41,6 +41,7 @@ export function memoryPane(view) {
     draw(k) {
       let any = false;
       let last = empty;
+      let written = null;
       point(null);
       view.storages.forEach((storage, i) => {
         const held = drawn[i];
@@ -50,9 +51,12 @@ export function memoryPane(view) {
         if (state !== held.state || (state && fresh !== held.fresh)) {
           const earlier = fresh ? pairAt(storage.states, k - 1)?.[1] : undefined;
           const block = state && blockOf(storage, i, state, fresh ? { earlier } : null, words);
+          const across = held.block?.querySelector(".strip").scrollLeft;
           if (!block) held.block?.remove();
           else if (held.block) held.block.replaceWith(block);
           else last.after(block);
+          if (across) block?.querySelector(".strip").scrollTo(across, 0);
+          if (block && fresh) written ??= block;
           Object.assign(held, { block, state, fresh });
         }
         if (held.block) {
@@ -61,8 +65,26 @@ export function memoryPane(view) {
         }
       });
       empty.hidden = any;
+      if (written) bringIntoView(node, written);
     },
   };
+}
+
+/** Scrolls the pane, never the page, to a storage that the step made or wrote, and its strip to the first change. */
+function bringIntoView(pane, block) {
+  if (pane.scrollHeight > pane.clientHeight) {
+    const top = block.offsetTop;
+    const bottom = top + block.offsetHeight;
+    if (top < pane.scrollTop || bottom > pane.scrollTop + pane.clientHeight) {
+      pane.scrollTop = Math.min(top - 8, Math.max(0, bottom - pane.clientHeight + 8));
+    }
+  }
+  const strip = block.querySelector(".strip");
+  const hit = strip.scrollWidth > strip.clientWidth && strip.querySelector(".hit");
+  if (!hit) return;
+  const [cell, box] = [hit.getBoundingClientRect(), strip.getBoundingClientRect()];
+  const names = strip.querySelector(".nm").offsetWidth;
+  if (cell.left < box.left + names || cell.right > box.right) strip.scrollLeft += cell.left - box.left - names - 12;
 }
 
 /** What stands under the pointer, in words: the element, and for each name its index, offset and arithmetic. */
@@ -163,7 +185,7 @@ function gradOf(row, total, changed) {
   row.grad.forEach((text, i) => {
     const hit = changed && changed.values?.[i] !== text;
     const cell = el("i", hit ? "hit" : "", text);
-    if (at) cell.style.gridColumn = at[i] + 1;
+    if (at) cell.style.gridArea = `1 / ${at[i] + 1}`;
     cells.append(cell);
   });
   const name = nameOf(row.grad_name ?? `${row.name}.grad`);

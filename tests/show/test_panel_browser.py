@@ -399,3 +399,58 @@ def test_an_empty_cell_and_an_exception(opened: Open) -> None:
     failed.press("End")
     assert failed.page.locator(".say.error").text_content() == "RuntimeError: no"
     assert failed.page.locator(".ln.now .mark").text_content() == "✖"
+
+
+def test_long_code_and_much_memory_scroll_in_their_panes_never_the_page(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    view["files"][0]["lines"] = ["import torch"] * 60 + view["files"][0]["lines"]
+    for step in view["steps"]:
+        step["line"] += 60
+    empty = {"head": "h", "cells": ["0"], "total": 1, "rows": []}
+    view["storages"] = [{"name": f"Q{i}", "colour": i, "sign": "Q", "tip": "", "states": [[0, empty]]} for i in range(20)] + view["storages"]
+    panel = opened(view)
+    panel.page.evaluate("scrollTo(0, 0)")
+    panel.root.focus()
+    panel.press("Home", "End", "ArrowLeft")
+    inside = lambda outer, inner: (  # noqa: E731
+        outer["y"] - 1 <= inner["y"] and inner["y"] + inner["height"] <= outer["y"] + outer["height"] + 1
+    )
+    assert inside(panel.page.locator(".lines").bounding_box(), panel.page.locator(".say").bounding_box())
+    assert inside(panel.page.locator(".lines").bounding_box(), panel.page.locator(".ln.now").bounding_box())
+    written = panel.page.locator(".st").filter(has_text="S3")
+    assert inside(panel.page.locator(".mem").bounding_box(), written.bounding_box())
+
+
+def test_values_of_many_elements_scroll_to_the_one_that_changed(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    state = {"head": "h", "cells": [str(i * 1000) for i in range(64)], "total": 64, "changed": [50], "rows": SAMPLE["storages"][0]["states"][0][1]["rows"]}
+    view["storages"] = [{"name": "S1", "colour": 0, "sign": "A", "tip": "", "states": [[0, state | {"changed": []}], [4, state]]}]
+    panel = opened(view)
+    strip, hit = panel.page.locator(".strip").bounding_box(), panel.page.locator(".hit").bounding_box()
+    assert strip["x"] <= hit["x"] and hit["x"] + hit["width"] <= strip["x"] + strip["width"]
+
+
+def test_a_large_storage_shows_where_names_lie(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    rows = [{"name": "half", "why": "", "cover": [[500_000, 500_000]]}, {"name": "one", "why": "", "cover": [[0, 1]]}]
+    view["storages"] = [{"name": "S1", "colour": 0, "sign": "A", "tip": "", "states": [[0, {"head": "h", "total": 1_000_000, "rows": rows}]]}]
+    panel = opened(view)
+    bars = [bar.bounding_box() for bar in panel.page.locator(".bar").all()]
+    parts = [part.bounding_box() for part in panel.page.locator(".bar i").all()]
+    assert abs(parts[0]["x"] - bars[0]["x"] - bars[0]["width"] / 2) < 1
+    assert abs(parts[0]["width"] - bars[0]["width"] / 2) < 1
+    assert parts[1]["width"] >= 1.9  # a single element is seen all the same
+
+
+def test_a_function_shows_where_it_was_called(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    view["files"].append({"name": "In [3]", "first": 10, "lines": ["def scale(t):", "    t *= 2", "    return t"]})
+    view["steps"][5] = {"file": 1, "line": 11, "mark": "write", "say": [["inside", ""]], "frame": "scale", "callers": [[0, 5]]}
+    panel = opened(view)
+    panel.root.focus()
+    panel.press("ArrowRight")
+    assert panel.page.locator(".ln.now .n").text_content() == "11"
+    assert panel.page.locator(".head").inner_text().startswith("In [3] · in scale")
+    panel.page.get_by_role("button", name="called on line 5").click()
+    assert panel.step == 4
+    assert panel.page.locator(".ln.now .n").text_content() == "5"

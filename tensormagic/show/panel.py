@@ -43,7 +43,11 @@ def table(view: View) -> str:
     rows = []
     for step in view["steps"][:TABLE_ROWS]:
         file = view["files"][step["file"]]
-        code = file["lines"][step["line"] - file["first"]] if 0 <= step["line"] - file["first"] < len(file["lines"]) else ""
+        code = (
+            file["lines"][step["line"] - file["first"]]
+            if 0 <= step["line"] - file["first"] < len(file["lines"])
+            else ""
+        )
         said = "".join(text for text, _ in step.get("say", []))
         cells = (str(step["line"]), f"<code>{html.escape(code)}</code>", html.escape(said))
         rows.append("<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>")

@@ -19,13 +19,16 @@ def ran(script: str, tmp_path: Path) -> object:
         pytest.skip("node runs the joined script")
     (tmp_path / "joined.mjs").write_text(script, encoding="utf-8")
     program = "import('./joined.mjs').then((m) => console.log(JSON.stringify(m.default)))"
-    return json.loads(subprocess.run([node, "-e", program], cwd=tmp_path, check=True, capture_output=True, timeout=60).stdout)
+    return json.loads(
+        subprocess.run([node, "-e", program], cwd=tmp_path, check=True, capture_output=True, timeout=60).stdout
+    )
 
 
 def test_names_of_two_modules_do_not_meet(tmp_path: Path) -> None:
     modules = {
         "one": "// said\nconst secret = 1;\nexport function get() {\n  return secret;\n}\nexport const other = 5;\n",
-        "two": 'import { get as first,\n  other } from "./one.js";\nconst secret = 2;\n/** Doc. */\nexport default { a: first(), b: secret, other };\n',
+        "two": 'import { get as first,\n  other } from "./one.js";\nconst secret = 2;\n/** Doc. */\n'
+        "export default { a: first(), b: secret, other };\n",
     }
     joined = assets.join(modules, "two")
     assert ran(joined, tmp_path) == {"a": 1, "b": 2, "other": 5}

@@ -3,6 +3,7 @@ import { colour, el } from "./dom.js";
 import { arithmetic, covered, fill, indicesOf, pairAt, places, shares } from "./timeline.js";
 
 const STRIP = 64; // more elements than this are shown as position, not one by one
+const CELLS = 240; // the strip of a large storage has so many places; both as in view_memory.py
 
 /** A pane that redraws only the storages whose state changed. */
 export function memoryPane(view) {
@@ -111,18 +112,18 @@ function blockOf(storage, index, state, fresh, words) {
   block.append(head);
   const total = state.cells?.length ?? state.total ?? 0;
   const grid = el("div", "strip");
-  const single = state.cells && total <= STRIP;
+  const single = total <= STRIP;
   if (single) {
-    const widest = Math.max(1, ...state.cells.map((text) => text.length));
+    const widest = Math.max(1, ...(state.cells ?? []).map((text) => text.length));
     const grads = state.rows.flatMap((row) => row.grad ?? []).map((text) => text.length);
     grid.style.setProperty("--w", Math.min(14, Math.max(widest, ...grads, 0)));
     grid.style.setProperty("--n", total);
     if (total > 8) grid.classList.add("wide");
-    grid.append(el("span", "nm"), valuesOf(state, total, fresh), el("span", "why"));
+    if (state.cells) grid.append(el("span", "nm"), valuesOf(state, total, fresh), el("span", "why"));
   } else grid.classList.add("large");
   for (const row of state.rows) {
-    grid.append(nameOf(row.name), single ? cellsOf(row, total) : barOf(row, state, total), whyOf(row.why));
-    if (row.grad) grid.append(...gradOf(row, single ? total : 0, fresh && gradBefore(fresh.earlier, row)));
+    grid.append(nameOf(row.name), single ? cellsOf(row, total) : barOf(row), whyOf(row.why));
+    if (row.grad || row.grad_name) grid.append(...gradOf(row, single ? total : 0, fresh && gradBefore(fresh.earlier, row)));
   }
   if (!single && !state.rows.length) grid.append(el("span", "nm"), el("div", "bar"), el("span", "why"));
   block.append(grid);
@@ -165,9 +166,9 @@ function cellsOf(row, total) {
   return cells;
 }
 
-function barOf(row, state, total) {
+function barOf(row) {
   const bar = el("div", "bar");
-  for (const [left, width] of shares(row.cover ?? [], state.total || total || 1)) {
+  for (const [left, width] of shares(row.cover ?? [], CELLS)) {
     const part = el("i", "");
     part.style.left = `${left}%`;
     part.style.width = `max(2px, ${width}%)`;
@@ -180,9 +181,10 @@ const gradBefore = (earlier, row) => ({ values: earlier?.rows?.find((other) => o
 
 /** The row of a gradient: each value under the element that it belongs to, where that can be said. */
 function gradOf(row, total, changed) {
-  const at = total ? places(row, row.grad.length, total) : null;
+  const values = row.grad ?? []; // of a large gradient there is only what `why` says
+  const at = total ? places(row, values.length, total) : null;
   const cells = el("div", `cells grad${at ? "" : " free"}`);
-  row.grad.forEach((text, i) => {
+  values.forEach((text, i) => {
     const hit = changed && changed.values?.[i] !== text;
     const cell = el("i", hit ? "hit" : "", text);
     if (at) cell.style.gridArea = `1 / ${at[i] + 1}`;

@@ -16,7 +16,7 @@ const PACE = 1000; // milliseconds a step is shown while playing
 // Every output carries its own copy of this script; what copies must share lives in one place of the page.
 const shared = (globalThis[Symbol.for("tensormagic.panels")] ??= { models: new Map(), panels: new Map(), size: 2 });
 
-/** Draws a view in a shadow root on `host`. Returns {go, step, onstep, stop}. */
+/** Draws a view in a shadow root on `host`. Returns {go, step, onstep, unlink, remove}. */
 export function mount(host, view, start = view.start) {
   host.setAttribute("data-lm-suppress-shortcuts", "true");
   const shadow = host.shadowRoot ?? host.attachShadow({ mode: "open" });
@@ -25,7 +25,7 @@ export function mount(host, view, start = view.start) {
   const ofLines = stepsOfLines(view.steps);
   for (const storage of view.storages) storage.colour %= colours;
   for (const node of view.gradients?.nodes ?? []) if (node.storage >= 0) node.storage %= colours;
-  const panel = { step: -1, go, onstep: () => {}, stop };
+  const panel = { step: -1, go, onstep() {}, unlink() {}, remove };
   let timer = 0;
 
   const play = button("play", "▶", toggle, words.play);
@@ -46,6 +46,7 @@ export function mount(host, view, start = view.start) {
   root.addEventListener("keydown", onKey);
   shadow.replaceChildren(el("style", "", css), root);
   resize(0);
+  window.addEventListener("resize", fit);
   const forget = followTheme(host);
   if (count) go(start ?? 0);
   else write(live, [[words.no_steps, ""]]) && code.node.append(el("p", "soft", words.no_steps));
@@ -92,9 +93,12 @@ export function mount(host, view, start = view.start) {
   function resize(by) {
     shared.size = Math.max(0, Math.min(SIZES.length - 1, shared.size + by));
     host.style.setProperty("--tt-size", `${SIZES[shared.size]}px`);
+    fit();
+  }
+
+  function fit() {
     main.style.minHeight = "";
   }
-  window.addEventListener("resize", () => (main.style.minHeight = ""));
 
   function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter")) return;
@@ -114,11 +118,13 @@ export function mount(host, view, start = view.start) {
     act();
   }
 
-  const unmount = panel.stop;
-  panel.stop = () => {
-    unmount();
+  function remove() {
+    stop();
     forget();
-  };
+    panel.unlink();
+    window.removeEventListener("resize", fit);
+  }
+
   return panel;
 }
 
@@ -160,6 +166,7 @@ function tabsOf(view, go) {
 
 /** Joins a panel and a live model: a step taken here is told to Python, a step set in Python is shown here. */
 function link(model, panel) {
+  panel.unlink();
   let later = 0;
   panel.onstep = (step) => {
     clearTimeout(later);
@@ -173,7 +180,11 @@ function link(model, panel) {
   const follow = () => panel.go(model.get("step"));
   model.on("change:step", follow);
   if (panel.step !== model.get("step")) follow();
-  return () => model.off("change:step", follow);
+  panel.unlink = () => {
+    clearTimeout(later);
+    model.off("change:step", follow);
+    Object.assign(panel, { onstep() {}, unlink() {} });
+  };
 }
 
 /** Draws the panel in every output of that id that shows its picture still. */
@@ -193,20 +204,18 @@ export default {
   initialize({ model }) {
     const id = model.get("link");
     shared.models.set(id, model);
-    const unlink = [...(shared.panels.get(id) ?? [])].map((panel) => link(model, panel));
+    for (const panel of shared.panels.get(id) ?? []) link(model, panel);
+    // The kernel went: the panels of the output step on by themselves.
     return () => {
       shared.models.delete(id);
-      for (const undo of unlink) undo();
+      for (const panel of shared.panels.get(id) ?? []) panel.unlink();
     };
   },
   async render({ model, el: node }) {
     const host = el("div", "");
     node.append(host);
     const panel = mount(host, await decode(model.get("data"), model.get("form")), model.get("step"));
-    const unlink = link(model, panel);
-    return () => {
-      unlink();
-      panel.stop();
-    };
+    link(model, panel);
+    return () => panel.remove();
   },
 };

@@ -106,6 +106,13 @@ def test_every_word_the_renderer_asks_for_is_in_the_sample() -> None:
     assert asked <= set(SAMPLE["labels"]), asked - set(SAMPLE["labels"])
 
 
+def test_view_and_renderer_agree_on_the_strip() -> None:
+    view_memory = pytest.importorskip("tensormagic.show.view_memory")
+    source = (SHOW / "memory.js").read_text(encoding="utf-8")
+    assert f"const STRIP = {view_memory._STRIP};" in source
+    assert f"const CELLS = {view_memory._CELLS};" in source
+
+
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> panel.TracePanel:
     view = pytest.importorskip("tensormagic.show.view")

@@ -468,7 +468,7 @@ def test_values_of_many_elements_scroll_to_the_one_that_changed(opened: Open) ->
 
 def test_a_large_storage_shows_where_names_lie(opened: Open) -> None:
     view = copy.deepcopy(SAMPLE)
-    rows = [{"name": "half", "why": "", "cover": [[500_000, 500_000]]}, {"name": "one", "why": "", "cover": [[0, 1]]}]
+    rows = [{"name": "half", "why": "", "cover": [[120, 120]]}, {"name": "one", "why": "", "cover": [[0, 1]]}]
     view["storages"] = [
         {
             "name": "S1",

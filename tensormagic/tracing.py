@@ -21,6 +21,7 @@ from tensormagic.recording import file
 from tensormagic.recording.model import ErrorInfo, Recording
 
 if TYPE_CHECKING:
+    from tensormagic.show.panel import TracePanel
     from tensormagic.watch.options import Options
 
 _numbers = itertools.count(1)
@@ -91,6 +92,41 @@ class Trace:
     def way(self, a: str, b: str, step: int | None = None) -> Any:
         """The calls by which the memory of `a` came to `b`: a tuple of Hop; None where no way was seen."""
         return way.way(self.index, a, b, step)
+
+    # ---- showing -------------------------------------------------------------------------------------------------
+
+    def panel(self) -> TracePanel:
+        """The panel: shows itself as the result of a notebook cell; `.step` reads and sets the step shown."""
+        from tensormagic.show.panel import TracePanel
+
+        return TracePanel(self)
+
+    def summary(self) -> str:
+        """The trace as text, for a terminal."""
+        from tensormagic.show import text
+
+        return text.summary(self)
+
+    def show(self) -> None:
+        """Show the panel in a notebook, the text elsewhere."""
+        from tensormagic.show import display
+
+        display.show(self)
+
+    def plot_gradients(self, ax: Any = None) -> Any:
+        """What each backward run brought to each leaf, drawn into `ax` (a new figure where it is None); gives the Axes."""
+        from tensormagic.show import plots
+
+        return plots.plot_gradients(self, ax)
+
+    def plot_sharing(self, names: list[str] | None = None, step: int | None = None, ax: Any = None) -> Any:
+        """The sharing matrix of names at a step as a figure; gives the Axes."""
+        from tensormagic.show import plots
+
+        return plots.plot_sharing(self, names, step, ax)
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        return self.panel()._repr_mimebundle_()
 
     # ---- files ---------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ export function mount(host, view, start = view.start) {
   const ofLines = stepsOfLines(view.steps);
   for (const storage of view.storages) storage.colour %= colours;
   for (const node of view.gradients?.nodes ?? []) if (node.storage >= 0) node.storage %= colours;
-  const panel = { step: -1, go, onstep() {}, unlink() {}, remove };
+  const panel = { step: -1, moved: false, go, onstep() {}, unlink() {}, remove };
   let timer = 0;
 
   const play = button("play", "▶", toggle, words.play);
@@ -49,12 +49,14 @@ export function mount(host, view, start = view.start) {
   window.addEventListener("resize", fit);
   const forget = followTheme(host);
   if (count) go(start ?? 0);
+  panel.moved = false;
   else write(live, [[words.no_steps, ""]]) && code.node.append(el("p", "soft", words.no_steps));
 
   function go(step) {
     const k = clamp(step, count);
     if (!count || k === panel.step) return;
     panel.step = k;
+    panel.moved = true;
     code.draw(k);
     memory.draw(k);
     tabs.draw(k);
@@ -179,7 +181,9 @@ function link(model, panel) {
   };
   const follow = () => panel.go(model.get("step"));
   model.on("change:step", follow);
-  if (panel.step !== model.get("step")) follow();
+  // A model may come back long after a page was opened: a reader who has stepped by then stays where they are.
+  if (panel.moved) panel.onstep(panel.step);
+  else follow();
   panel.unlink = () => {
     clearTimeout(later);
     model.off("change:step", follow);

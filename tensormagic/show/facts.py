@@ -1,0 +1,98 @@
+"""What all parts of the view ask: one look-up a question, made once a view."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any
+
+from tensormagic.analysis.findings.base import Facts, short
+from tensormagic.analysis.names import Named, NamesAt
+from tensormagic.recording.model import StateFlag
+from tensormagic.show.words import catalogue
+
+MOST_STEPS = 1000  # steps that a view holds; loops are thinned beyond it
+
+
+class Seen(Facts):
+    """Facts with the words of a language and the steps that the view shows.
+
+    Attributes:
+        shown: the recording's step numbers that are steps of the view, in order.
+    """
+
+    def __init__(self, trace: Any, language: str = "en") -> None:
+        super().__init__(trace.index)
+        self.trace = trace
+        self.words = catalogue(language)
+        self.shown = _shown(self)
+        self._at: dict[int, NamesAt] = {}
+        self._dicts: dict[int, dict[str, Named]] = {}
+
+    def at(self, step: int) -> dict[str, Named]:
+        """Text -> what it stood for after a step, tensors and arrays alone."""
+        found = self._dicts.get(step)
+        if found is None:
+            names = NamesAt(self.index, step)
+            found = {text: named for text, named in names.items() if named.state is not None}
+            if len(self._dicts) > 4:
+                self._dicts.clear()
+            self._dicts[step] = found
+        return found
+
+    def place(self, step: int) -> int:
+        """The view's step at which a step of the recording is over: the first shown one that is not before it."""
+        return min(bisect_right(self.shown, step - 1), len(self.shown) - 1) if self.shown else -1
+
+    def say(self, key: str, **facts: Any) -> str:
+        return str(self.words.SAY[key]).format(**facts)
+
+    def storage(self, number: int) -> str:
+        return f"S{number + 1}"
+
+    def call_text(self, call: int) -> str:
+        """A call as a person writes it: `x.detach()`, `d[:2]`, `torch.relu(h)`."""
+        function, args = self.index.function(call), self.index.args(call)
+        names = [self.name(item.object, "…") for item in self.index.inputs(call)]
+        last = short(function)
+        if function.startswith("Tensor.") and names:
+            if last == "__getitem__":
+                inner = args[1:-1].rstrip(",") if args.startswith("(") and args.endswith(")") else args
+                return f"{names[0]}[{inner or '…'}]"
+            if last in ("data", "grad", "T", "mT", "real", "imag", "H", "mH"):
+                return f"{names[0]}.{last}"
+            operator = _OPERATORS.get(last)
+            if operator and (len(names) > 1 or args):
+                return f"{names[0]} {operator} {names[1] if len(names) > 1 else args}"
+            return f"{names[0]}.{last}({args.replace('tensor', names[1], 1) if len(names) > 1 else args})"
+        return f"{last}({', '.join(names) or args})"
+
+
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "matmul": "@", "__matmul__": "@", "__add__": "+",
+    "__mul__": "*", "__sub__": "-", "__truediv__": "/", "__pow__": "**", "__iadd__": "+=", "__imul__": "*=",
+    "__isub__": "-=", "__itruediv__": "/=",
+}  # fmt: skip
+
+
+def _shown(facts: Facts) -> list[int]:
+    """Steps in detail, the last time round of each loop, and the last step; thinned to MOST_STEPS."""
+    steps = facts.recording.steps
+    total = len(steps)
+    keep = [number for number, detail in enumerate(steps.column("detail")) if detail]
+    if len(keep) < total:
+        last: dict[tuple[int, int], int] = {}
+        for number in range(total):
+            row = steps[number]
+            last[row.frame if row.frame == 0 else -1, row.line] = number
+        keep = sorted(set(keep) | set(last.values()) | {total - 1})
+    if len(keep) > MOST_STEPS:
+        keep = keep[: MOST_STEPS // 2] + keep[-MOST_STEPS // 2 :]
+    return keep
+
+
+def wants(named: Named) -> bool:
+    return bool(named.state is not None and named.state.flags & StateFlag.REQUIRES_GRAD)
+
+
+def leaf(named: Named) -> bool:
+    return bool(named.state is not None and named.state.flags & StateFlag.LEAF)

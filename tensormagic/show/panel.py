@@ -124,4 +124,6 @@ class TracePanel(anywidget.AnyWidget):
 
 def _picture(trace: Trace, view: View) -> bytes | None:
     """The PNG that stands in the output until the renderer runs."""
-    return None
+    from tensormagic.show import picture
+
+    return picture.png(view)

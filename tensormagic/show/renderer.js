@@ -49,8 +49,11 @@ export function mount(host, view, start = view.start) {
   window.addEventListener("resize", fit);
   const forget = followTheme(host);
   if (count) go(start ?? 0);
+  else {
+    live.textContent = words.no_steps;
+    code.node.append(el("p", "soft", words.no_steps));
+  }
   panel.moved = false;
-  else write(live, [[words.no_steps, ""]]) && code.node.append(el("p", "soft", words.no_steps));
 
   function go(step) {
     const k = clamp(step, count);

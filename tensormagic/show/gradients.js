@@ -21,7 +21,7 @@ export function gradientsPane(view) {
     button("", "▶", () => show(shown + 1), words.event_next));
   const sums = el("div", "sums");
   const note = el("p", "soft");
-  const picture = drawing(graph);
+  const picture = drawing(graph, view.storages.map((storage) => storage.colour));
   const legend = el("div", "legend");
   for (const run of graph.legend ?? []) legend.append(write(el("span", ""), [run]));
   node.append(el("div", "tools", choice, walk), said, el("div", "scroll", picture.node), legend, sums, note);
@@ -80,7 +80,7 @@ function term(text, source, cls) {
 }
 
 /** The SVG: everything is made once; a step only changes classes and the texts on the way back. */
-function drawing(graph) {
+function drawing(graph, hues) {
   const id = `tt-arrow-${(count += 1)}`;
   const root = attrs(svg("svg", { viewBox: `0 0 ${graph.width} ${graph.height}`, role: "img" }), { "aria-label": graph.plot_alt });
   root.style.width = `${graph.width / UNIT}em`;
@@ -104,7 +104,7 @@ function drawing(graph) {
     texts.append(text);
     return { back, text };
   });
-  for (const one of graph.nodes) root.append(nodeOf(one));
+  for (const one of graph.nodes) root.append(nodeOf(one, hues[one.storage] ?? -1));
   root.append(texts);
   let events = [];
 
@@ -130,8 +130,8 @@ function drawing(graph) {
   };
 }
 
-function nodeOf(one) {
-  const group = colour(svg("g", { class: `node ${one.kind ?? ""}${one.storage >= 0 ? " stored" : ""}` }), one.storage);
+function nodeOf(one, hue) {
+  const group = colour(svg("g", { class: `node ${one.kind ?? ""}${hue >= 0 ? " stored" : ""}` }), hue);
   if (one.tip) group.append(svg("title", {}, one.tip));
   const round = one.kind === "operation" ? one.h / 2 : 7;
   group.append(svg("rect", { x: one.x, y: one.y, width: one.w, height: one.h, rx: round }));

@@ -40,8 +40,8 @@ def page(view: View, picture: bytes | None = None) -> str:
 
 def html(trace: Trace) -> str:
     """The handout of a trace, as the text of one HTML file."""
-    from tensormagic.show import panel
+    from tensormagic.show import picture
     from tensormagic.show import view as views
 
     view = views.build(trace)
-    return page(view, panel._picture(trace, view))
+    return page(view, picture.png(view))

@@ -96,7 +96,6 @@ class TracePanel(anywidget.AnyWidget):
     def __init__(self, trace: Trace, **options: Any) -> None:
         from tensormagic.show import view
 
-        self._trace = trace
         self._shown = view.build(trace)
         self._esm = assets.script()
         text, form = packed(self._shown)
@@ -115,15 +114,10 @@ class TracePanel(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """HTML and text; no widget view, which is not there when a notebook is reopened."""
+        from tensormagic.show import picture
+
         data = {
-            "text/html": fragment(self._shown, self.link, _picture(self._trace, self._shown)),
+            "text/html": fragment(self._shown, self.link, picture.png(self._shown)),
             "text/plain": f"{self._shown['title']}: {self._shown['alt']}",
         }
         return data, {}
-
-
-def _picture(trace: Trace, view: View) -> bytes | None:
-    """The PNG that stands in the output until the renderer runs."""
-    from tensormagic.show import picture
-
-    return picture.png(view)

@@ -24,7 +24,6 @@ export function mount(host, view, start = view.start) {
   const count = view.steps.length;
   const ofLines = stepsOfLines(view.steps);
   for (const storage of view.storages) storage.colour %= colours;
-  for (const node of view.gradients?.nodes ?? []) if (node.storage >= 0) node.storage %= colours;
   const panel = { step: -1, moved: false, go, onstep() {}, unlink() {}, remove };
   let timer = 0;
 

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import traitlets
 
-from tensormagic.show import assets, handout, panel
+import tensormagic
+from tensormagic.show import assets, handout, panel, picture, view, view_memory
 
 SAMPLE = json.loads(Path(__file__).with_name("sample_view.json").read_text(encoding="utf-8"))
 SHOW = Path(assets.__file__).parent
@@ -60,9 +61,8 @@ def test_the_table_tells_line_code_and_sentence_of_each_step() -> None:
 
 
 def test_a_long_table_says_how_much_is_left_out() -> None:
-    view = copy.deepcopy(SAMPLE)
-    view["steps"] = view["steps"] * 10
-    assert f"{70 - panel.TABLE_ROWS} more steps" in panel.table(view)
+    long = SAMPLE | {"steps": SAMPLE["steps"] * 10}
+    assert f"{70 - panel.TABLE_ROWS} more steps" in panel.table(long)
 
 
 def test_the_picture_is_described_in_words() -> None:
@@ -74,17 +74,17 @@ HOSTILE = "</script><img src=x onerror=hit()><!--"
 
 
 def test_hostile_text_makes_no_element() -> None:
-    view = copy.deepcopy(SAMPLE)
-    view["files"][0]["lines"] = [HOSTILE] * 7
-    view["title"], view["summary"] = HOSTILE, [[HOSTILE, ""]]
-    for step in view["steps"]:
+    bad = copy.deepcopy(SAMPLE)
+    bad["files"][0]["lines"] = [HOSTILE] * 7
+    bad["title"], bad["summary"] = HOSTILE, [[HOSTILE, ""]]
+    for step in bad["steps"]:
         step["say"] = [[HOSTILE, "strong"]]
-    for text in (panel.fragment(view, "a1"), handout.page(view)):
+    for text in (panel.fragment(bad, "a1"), handout.page(bad)):
         found = Elements(text)
         assert found.handlers == []
         assert "img" not in found.tags
         assert found.tags.count("script") == 2
-    assert stored(panel.fragment(view, "a1")) == view
+    assert stored(panel.fragment(bad, "a1")) == bad
 
 
 def test_a_handout_asks_for_nothing() -> None:
@@ -98,16 +98,16 @@ def test_the_output_of_a_lecture_cell_is_small() -> None:
     assert len(panel.fragment(SAMPLE, "a" * 32).encode()) < 80_000  # a picture of 20 kB fits into 100 kB
 
 
-def test_every_word_the_renderer_asks_for_is_in_the_sample() -> None:
+def test_every_word_the_renderer_asks_for_is_in_the_catalogue() -> None:
     asked = set()
     for path in SHOW.glob("*.js"):
         source = path.read_text(encoding="utf-8")
         asked |= set(re.findall(r"\b(?:words|labels)\.(\w+)", source))
-    assert asked <= set(SAMPLE["labels"]), asked - set(SAMPLE["labels"])
+    for labels in (SAMPLE["labels"], view.build(tensormagic.run("a = 1"))["labels"]):
+        assert asked <= set(labels), asked - set(labels)
 
 
 def test_view_and_renderer_agree_on_the_strip() -> None:
-    view_memory = pytest.importorskip("tensormagic.show.view_memory")
     source = (SHOW / "memory.js").read_text(encoding="utf-8")
     assert f"const STRIP = {view_memory._STRIP};" in source
     assert f"const CELLS = {view_memory._CELLS};" in source
@@ -115,9 +115,8 @@ def test_view_and_renderer_agree_on_the_strip() -> None:
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> panel.TracePanel:
-    view = pytest.importorskip("tensormagic.show.view")
     monkeypatch.setattr(view, "build", lambda trace: SAMPLE)
-    monkeypatch.setattr(panel, "_picture", lambda trace, view: None)
+    monkeypatch.setattr(picture, "png", lambda view: b"\x89PNG")
     return panel.TracePanel(None)
 
 
@@ -149,3 +148,34 @@ def test_the_widget_carries_what_a_tab_needs(shown: panel.TracePanel) -> None:
     assert json.loads(state["data"]) == SAMPLE
     assert state["form"] == "plain"
     assert state["_esm"].rstrip().endswith("export default $renderer;")
+
+
+CELL = """
+import torch
+x = torch.tensor([1., 2., 3., 4.], requires_grad=True)
+y = x.clone()
+d = x.detach()
+v = d[:2]
+v *= 10
+(y ** 2).sum().backward()
+"""
+
+
+def test_a_real_trace_is_shown_and_kept_within_its_budget() -> None:
+    trace = tensormagic.run(CELL)
+    data, _ = panel.TracePanel(trace)._repr_mimebundle_()
+    assert len(data["text/html"].encode()) <= 100_000
+    assert stored(data["text/html"])["steps"][-1]["mark"] == "backward"
+    assert '<img alt="' in data["text/html"]
+    assert "<img alt=" in handout.html(trace)
+
+
+def test_a_thousand_steps_stay_under_a_megabyte() -> None:
+    source = "import torch\nw = torch.zeros(8)\nfor i in range(500):\n    w += 1\n    v = w[:4]\n"
+    trace = tensormagic.run(source)
+    assert len(handout.html(trace).encode()) <= 1_000_000
+
+
+def test_an_empty_cell_a_syntax_error_and_a_cell_without_torch_are_shown() -> None:
+    for source in ("", "x = (", "a = 41\na + 1\n"):
+        assert "data-tensortrace" in handout.html(tensormagic.run(source))

@@ -84,9 +84,9 @@ def user_frame(shell: Any) -> FrameType | None:
 def is_cell_file(shell: Any, file: str) -> bool:
     """Is this the co_filename of a cell's code?"""
     known = getattr(shell.compile, "_filename_map", None)
-    if isinstance(known, dict):
-        return file in known
-    return file.startswith("<ipython-input-")
+    if known is None:
+        known = getattr(linecache, "_ipython_cache", None)  # IPython 7 keeps the text of cells there
+    return file in known if isinstance(known, dict) else file.startswith("<ipython-input-")
 
 
 def own_line_out_of(file: str, raw: str) -> tuple[str, str]:
@@ -104,7 +104,9 @@ def own_line_out_of(file: str, raw: str) -> tuple[str, str]:
     lines = list(entry[2])
     if lines and lines[0].startswith(_BEGIN):
         lines[0] = "\n"
-        linecache.cache[file] = (entry[0], entry[1], lines, entry[3])
+        linecache.cache[file] = entry = (entry[0], entry[1], lines, entry[3])
+        if file in getattr(linecache, "_ipython_cache", {}):  # IPython 7 writes it back from there
+            linecache._ipython_cache[file] = entry  # type: ignore[attr-defined]
     if start is not None:
         written[start] = ""
     source = "".join(lines)

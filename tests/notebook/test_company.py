@@ -7,7 +7,6 @@ import re
 import pytest
 
 from tests.notebook.kernels import Kernel
-from tests.notebook.test_cells import STAND_IN
 
 pytestmark = pytest.mark.kernel
 
@@ -38,7 +37,6 @@ class Squares(torch.utils.data.Dataset):
 def kernel():
     with Kernel() as made:
         assert made.run("%load_ext tensormagic\nimport torch, sys").status == "ok"
-        made.run(STAND_IN)
         assert made.run(HELPERS).status == "ok"
         yield made
 

@@ -49,10 +49,19 @@ class Seen(Facts):
     def storage(self, number: int) -> str:
         return f"S{number + 1}"
 
-    def call_text(self, call: int) -> str:
-        """A call as a person writes it: `x.detach()`, `d[:2]`, `torch.relu(h)`."""
+    def operand(self, object: int, depth: int = 0) -> str:
+        """What stands for a tensor in the text of a call: its name, or the call that made it on the way."""
+        name = self.name(object, "")
+        maker = self.index.maker(object)
+        if name or maker < 0 or depth > 1:
+            return name or "…"
+        text = self.call_text(maker, depth + 1)
+        return f"({text})" if " " in text else text
+
+    def call_text(self, call: int, depth: int = 0) -> str:
+        """A call as a person writes it: `x.detach()`, `d[:2]`, `(y ** 2).sum()`."""
         function, args = self.index.function(call), self.index.args(call)
-        names = [self.name(item.object, "…") for item in self.index.inputs(call)]
+        names = [self.operand(item.object, depth) for item in self.index.inputs(call)[:6]]
         last = short(function)
         if function.startswith("Tensor.") and names:
             if last == "__getitem__":

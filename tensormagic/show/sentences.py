@@ -140,7 +140,7 @@ class Sentence:
         shown = f"[{index.args(call)}]" if function == "__getitem__" else function + "()"
         if index.function(call) == "Tensor.data":
             shown = ".data"
-        source_name = seen.name(source, "a value on the way")
+        source_name = seen.operand(source)
         if state is not None and state.storage == named.state.storage:
             self.add(
                 "shared", function=shown, name=named.text, storage=storage, source=source_name, elements=self._elements(named)
@@ -158,8 +158,7 @@ class Sentence:
                 self.add("copied_graph" if wants(named) else "copied_off", name=named.text, source=source_name)
             self._set_mark("create")
             return
-        sources = ", ".join(dict.fromkeys(seen.name(item.object, "…") for item in index.inputs(call)[:_FEW]))
-        self.add("computed", name=named.text, sources=sources, function=function, storage=storage)
+        self.add("computed", name=named.text, call=seen.call_text(call), storage=storage)
         cut = seen.flow.cuts.get(call)
         if cut is not None and not wants(named):
             words = gradient.CUT_WORDS[cut.reason].format(call=function, line=cut.line)
@@ -312,6 +311,10 @@ class Sentence:
     # ---- nothing special -----------------------------------------------------------------------------------------
 
     def _other(self) -> None:
+        cleared = [t for t in self.then if t not in self.now and t.endswith(".grad") and t[:-5] in self.now]
+        if cleared:
+            self.add("cleared", names=", ".join(cleared[:_FEW]) + (", …" if len(cleared) > _FEW else ""))
+            return
         gone = [t for t in self.then if t not in self.now and not t.endswith(".grad") and "." not in t and "[" not in t]
         if gone and self.seen.recording.steps[self.step].frame == 0:
             self.add("gone", name=gone[0])

@@ -156,7 +156,8 @@ class _Drawing:
             events.append({"edge": place, "text": text, "say": runs("`{operation}` sends {text}.", operation=operation, text=text)})
         leaves = [self._leaf(number, row) for row in seen.recording.accumulations if row.run == number]
         kind = seen.index.string(run.kind)
-        return {"step": seen.place(run.step), "label": f"{seen.name(run.root, '')}.{kind}(), line {line}", "events": events,
+        root = seen.operand(run.root) if run.root >= 0 else ""
+        return {"step": seen.place(run.step), "label": f"{root}.{kind}(), line {line}", "events": events,
                 "leaves": leaves[:40], "note": ""}  # fmt: skip
 
     def _values(self, blob: int) -> str:

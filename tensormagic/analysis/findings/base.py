@@ -115,8 +115,9 @@ class Facts:
         return self.index.line_of(self.recording.calls[call].step) if call >= 0 else -1
 
     def described(self, call: int) -> str:
-        """A call in short: `detach()`, `sum()`."""
-        return short(self.index.function(call))
+        """A call in short, as people say it: `clone`, `pow`, `[...]`."""
+        name = short(self.index.function(call)) if call >= 0 else ""
+        return _SPOKEN.get(name) or (name.strip("_") if name.startswith("__") else name)
 
     @functools.cached_property
     def loops(self) -> list[tuple[str, int, int]]:
@@ -140,6 +141,9 @@ class Facts:
                 if known is None or len(text) < len(known):
                     found[named.object] = text
         return found
+
+
+_SPOKEN = {"__getitem__": "[...]", "__setitem__": "[...] ="}
 
 
 def short(function: str) -> str:

@@ -76,10 +76,10 @@ def _bare(source: str) -> list[str]:
 
 
 def style() -> str:
-    """The style sheet of the shadow root, colours included, without comments and indentation."""
+    """The style sheet of the shadow root, colours included, without comments and space that means nothing."""
     text = re.sub(r"/\*.*?\*/", "", _read("style.css"), flags=re.S)
-    lines = (line.strip() for line in text.splitlines())
-    return palette.css() + "\n".join(line for line in lines if line)
+    text = re.sub(r"\s+", " ", palette.css() + text)
+    return re.sub(r" ?([{};,]) ?", r"\1", text).replace(": ", ":")
 
 
 @functools.cache

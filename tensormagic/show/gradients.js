@@ -2,6 +2,7 @@
 import { attrs, button, colour, el, svg, write } from "./dom.js";
 import { beside, fill, middle, runAt } from "./timeline.js";
 
+const CHIPS = 5; // more backward runs than these are a list to choose from
 const UNIT = 16; // drawing units per em: positions come from Python in units of a 16-pixel letter
 let count = 0;
 
@@ -14,7 +15,8 @@ export function gradientsPane(view) {
     return { node, draw() {} };
   }
   const runs = graph.runs ?? [];
-  const choice = attrs(el("div", "runs"), { role: "group", "aria-label": words.run });
+  const few = runs.length <= CHIPS;
+  const choice = attrs(el(few ? "div" : "select", "runs"), { role: few ? "group" : null, "aria-label": words.run });
   const position = el("span", "pos");
   const said = el("p", "event");
   const walk = el("span", "walk", button("", "◀", () => show(shown - 1), words.event_previous), position,
@@ -28,15 +30,17 @@ export function gradientsPane(view) {
   if (graph.plot?.startsWith("data:image/")) {
     node.append(attrs(el("img", "plot"), { src: graph.plot, alt: graph.plot_alt ?? "" }));
   }
-  const buttons = runs.map((run, i) => button("chip", run.label, () => pick(i)));
+  const buttons = runs.map((run, i) => (few ? button("chip", run.label, () => pick(i)) : el("option", "", run.label)));
   choice.append(...buttons);
+  choice.addEventListener("change", () => pick(choice.selectedIndex));
   let current = -2; // no run drawn yet
   let latest = -2;
   let shown = -1;
 
   function pick(i) {
     current = i;
-    buttons.forEach((one, j) => attrs(one, { "aria-pressed": String(i === j) }));
+    if (few) buttons.forEach((one, j) => attrs(one, { "aria-pressed": String(i === j) }));
+    else choice.selectedIndex = i;
     const run = runs[i];
     picture.run(run);
     walk.hidden = !run?.events.length;
@@ -98,7 +102,8 @@ function drawing(graph, hues) {
       texts.append(svg("text", { x, y, class: edge.cut ? "label cut" : "label" }, edge.cut ? `✂ ${edge.label}` : edge.label));
     }
     const back = svg("polyline", { class: "back", points: points(beside(edge.points, 9).reverse()), "marker-end": `url(#${id}-g)` });
-    const [x, y] = middle(beside(edge.points, 9));
+    // Edges that leave one node aslant are close at their middles: there the text goes towards the node they end in.
+    const [x, y] = steep(edge.points) ? nearer(beside(edge.points, 9)) : middle(beside(edge.points, 9));
     const text = svg("text", { x, y: y + 18, class: "label back" });
     root.append(back);
     texts.append(text);
@@ -129,6 +134,9 @@ function drawing(graph, hues) {
     },
   };
 }
+
+const steep = (points) => Math.abs(points[points.length - 1][1] - points[0][1]) > 12;
+const nearer = (points) => [0, 1].map((c) => 0.25 * points[0][c] + 0.75 * points[points.length - 1][c]);
 
 function nodeOf(one, hue) {
   const group = colour(svg("g", { class: `node ${one.kind ?? ""}${hue >= 0 ? " stored" : ""}` }), hue);

@@ -3,6 +3,7 @@ import { colour, el } from "./dom.js";
 import { arithmetic, covered, fill, indicesOf, pairAt, places, shares } from "./timeline.js";
 
 const STRIP = 64; // more elements than this are shown as position, not one by one
+const LETTERS = 30; // longer strips take the whole width, and what made a name stands below its row
 const CELLS = 240; // the strip of a large storage has so many places; both as in view_memory.py
 
 /** A pane that redraws only the storages whose state changed. */
@@ -116,9 +117,10 @@ function blockOf(storage, index, state, fresh, words) {
   if (single) {
     const widest = Math.max(1, ...(state.cells ?? []).map((text) => text.length));
     const grads = state.rows.flatMap((row) => row.grad ?? []).map((text) => text.length);
-    grid.style.setProperty("--w", Math.min(14, Math.max(widest, ...grads, 0)));
+    const width = Math.min(14, Math.max(widest, ...grads, 0));
+    grid.style.setProperty("--w", width);
     grid.style.setProperty("--n", total);
-    if (total > 8) grid.classList.add("wide");
+    if (total * (width + 1.5) > LETTERS) grid.classList.add("wide");
     if (state.cells) grid.append(el("span", "nm"), valuesOf(state, total, fresh), el("span", "why"));
   } else grid.classList.add("large");
   for (const row of state.rows) {

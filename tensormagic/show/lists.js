@@ -15,7 +15,7 @@ export function findingsPane(view, go) {
     const card = el("article", `finding ${finding.severity}`,
       el("h4", "", el("span", "glyph", finding.glyph), write(el("span", ""), finding.title)),
       write(el("p", ""), finding.text));
-    if (finding.fix) card.append(el("p", "fix", el("span", "soft", words.fix), " ", el("code", "", finding.fix)));
+    if (finding.fix) card.append(el("p", "fix", el("b", "", words.fix), " ", finding.fix));
     card.append(el("div", "places", ...places));
     const first = (finding.lines ?? []).find(([, , step]) => step >= 0);
     if (first) {

@@ -109,7 +109,7 @@ function blockOf(storage, index, state, fresh, words) {
   const sign = storage.sign && storage.sign !== storage.name ? el("span", "sign", storage.sign) : null;
   const head = el("div", "hd", sign, el("b", "", storage.name), ` · ${state.head}`);
   if (storage.tip) head.title = storage.tip;
-  if (state.note) head.append(el("span", "note", state.note));
+  if (state.note) head.append(el("span", "held", state.note));
   block.append(head);
   const total = state.cells?.length ?? state.total ?? 0;
   const grid = el("div", "strip");

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import tensormagic
 from tensormagic.show import handout
 from tests.show.browser import Opened, chromium, eventually
 
@@ -505,3 +506,48 @@ def test_a_function_shows_where_it_was_called(opened: Open) -> None:
     panel.page.get_by_role("button", name="called on line 5").click()
     assert panel.step == 4
     assert panel.page.locator(".ln.now .n").text_content() == "5"
+
+
+def test_many_backward_runs_are_a_list_to_choose_from(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    run = view["gradients"]["runs"][0]
+    view["gradients"]["runs"] = [{**run, "label": f"run {i}", "events": run["events"][: i % 4]} for i in range(8)]
+    panel = opened(view)
+    panel.page.get_by_role("tab", name="Gradients").click()
+    panel.root.focus()
+    panel.press("End")
+    choice = panel.page.get_by_label("Backward call")
+    assert choice.evaluate("node => node.selectedIndex") == 7
+    choice.select_option("run 1")
+    assert panel.page.locator("polyline.back.on").count() == 1
+
+
+def test_a_storage_that_lost_its_names_says_what_holds_it_and_a_freed_one_goes(opened: Open) -> None:
+    view = copy.deepcopy(SAMPLE)
+    lost = {"head": "h", "cells": ["30"], "total": 1, "rows": [], "note": "held by the graph alone"}
+    view["storages"][2]["states"] = [[0, lost], [3, {"gone": True}]]
+    panel = opened(view)
+    panel.root.focus()
+    panel.press("Home")
+    assert panel.page.locator(".held").text_content() == "held by the graph alone"
+    panel.press("ArrowRight", "ArrowRight", "ArrowRight")
+    assert panel.page.locator(".held").count() == 0
+
+
+def test_a_real_trace_steps_in_a_handout(browser: Any, tmp_path: Path) -> None:
+    source = (
+        "import torch\nx = torch.ones(3, requires_grad=True)\ny = x.clone()\nz = y[:2]\nz *= 2\ny.sum().backward()\n"
+    )
+    path = tmp_path / "lesson.html"
+    path.write_text(handout.html(tensormagic.run(source)), encoding="utf-8")
+    panel = Opened(browser, path)
+    panel.root.focus()
+    panel.press("Home", *["ArrowRight"] * 4)
+    assert panel.page.locator(".ln.now .src").text_content() == "z *= 2"
+    assert panel.page.locator(".val i.hit").all_text_contents() == ["2", "2"]
+    assert panel.told()
+    panel.press("ArrowRight")
+    assert panel.page.locator(".gradname").first.text_content() == "x.grad"
+    for tab in ("Gradients", "Findings", "Calls"):
+        panel.page.get_by_role("tab", name=tab).click()
+    panel.close()

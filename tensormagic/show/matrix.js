@@ -3,6 +3,7 @@ import { attrs, colour, el, write } from "./dom.js";
 import { fill, fillRuns, pairAt } from "./timeline.js";
 
 const MOST = 60; // rows and columns drawn at once: more is unreadable, and would hang the page
+const LONG = 7; // letters of a name that still stands across its column
 const FILTER = 12; // from so many names on there is a box to filter them
 
 /** The names that a filter leaves, as indices: those that contain the text, at most MOST. */
@@ -21,11 +22,13 @@ export function answerOf(matrix, i, j, labels) {
   return [matrix.answers[key] ?? fillRuns(labels.other, names), matrix.way?.[key] ?? []];
 }
 
-/** A pair of names worth showing first: the first two that share memory. */
+/** A pair of names worth showing first: two that share memory, rather than two names of one object. */
 export function firstPair({ names, glyphs }) {
   const n = names.length;
-  for (let j = n - 1; j > 0; j -= 1) {
-    for (let i = 0; i < j; i += 1) if (!"·=".includes(glyphs[i * n + j])) return [names[i], names[j]];
+  for (const dull of ["·=", "·"]) {
+    for (let j = n - 1; j > 0; j -= 1) {
+      for (let i = 0; i < j; i += 1) if (!dull.includes(glyphs[i * n + j])) return [names[i], names[j]];
+    }
   }
   return null;
 }
@@ -124,6 +127,7 @@ export function matrixPane(view) {
       return tr;
     });
     table.replaceChildren(el("thead", "", head), el("tbody", "", ...rows));
+    table.classList.toggle("upright", matrix.names.some((name) => name.length > LONG));
     table.hidden = !n;
     none.hidden = n > 0;
     filter.hidden = n < FILTER;

@@ -173,7 +173,7 @@ class Sentence:
             count *= size
         say = self.seen.say
         if count == total:
-            return say("all_elements", n=count)
+            return say("all_elements", n=count) if count > 1 else say("only_element")
         if count <= 6 and named.stride:
             return self._places(_places(named))
         return say("n_elements", n=count)
@@ -185,7 +185,8 @@ class Sentence:
     # ---- writes --------------------------------------------------------------------------------------------------
 
     def _reached(self, write: Write) -> bool:
-        return any(named.state and named.state.storage == write.storage for named in (*self.now.values(), *self.then.values()))
+        """Was the memory there under a name before the line? Filling memory that the line made is making it."""
+        return any(named.state and named.state.storage == write.storage for named in self.then.values())
 
     def _writes(self, writes: list[Write]) -> None:
         seen = self.seen
@@ -214,7 +215,7 @@ class Sentence:
         size = self._itemsize(writes[0])
         elements = self._places(changed) if changed and len(changed) <= 8 else seen.say("elements_of")
         if changed and len(changed) == total // max(1, size):
-            elements = seen.say("all_elements", n=len(changed))
+            elements = seen.say("all_elements", n=len(changed)) if len(changed) > 1 else seen.say("only_element")
         if self.parts:
             self.parts.append([" ", ""])
         through = view.through

@@ -165,7 +165,7 @@ class _Run:
             return NONE
         kept = raw.blob(grad, self.engine.small, _SUMMARY)
         if kept is None:
-            kept = Blob(tuple(grad.shape), raw.dtype_name(grad.dtype))
+            kept = Blob(raw.shape_of(grad), raw.dtype_name(grad.dtype))
         self.engine.recording.blobs.append(kept)
         return len(self.engine.recording.blobs) - 1
 

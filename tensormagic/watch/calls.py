@@ -291,10 +291,8 @@ class CallMode(TorchFunctionMode):
 
     def _check(self, out: Any) -> int:
         """Flags that say whether an output holds NaN or infinity."""
-        if not raw.is_inexact(out) or out.numel() > self.check_elements:
-            return 0
-        array = raw.view(out)
-        if array is None:
+        array = raw.view(out) if raw.is_inexact(out) else None
+        if array is None or array.size > self.check_elements:
             return 0
         nans, infs = raw.non_finite(array, raw.dtype_name(out.dtype) == "bfloat16")
         return _CHECKED | (_NAN if nans else 0) | (_INF if infs else 0)

@@ -32,11 +32,11 @@ class Light:
         self.memory, self.writes = memory, writes
         self.calls = array("q")
         self.keys = array("q")  # id of the storage, one for each entry of `calls`
-        self.written: list[tuple[int, int, int]] = []  # (call, key, object) of writes in light calls
 
     def take(self, call: int, args: Any, kwargs: Any, touched: list[Any]) -> None:
         """Fill `touched` with (None, tensor, version) of the tensors that a call takes; the first entry is a mark."""
         touched.append((None, None, NONE))
+        self.writes.keys_wanted = True
         version = private.get_version
         try:
             for value in args:
@@ -71,7 +71,6 @@ class Light:
             if after != before and not moves:
                 live = self.memory.tensor(value)
                 self.writes.told_light(call, live, value, before, after)
-                self.written.append((call, id(private.get_storage(value)), live.object))
         if type(out) in _TENSORS:
             try:
                 key = id(private.get_storage(out))
@@ -81,10 +80,10 @@ class Light:
             self.keys.append(key)
 
     def overwritten(self, call: int) -> int:
-        """The object that was written, after `call` and in a light call, on memory that `call` took or gave; or -1."""
+        """The object that was written, after the light call `call`, on memory that it took or gave; or -1."""
         first, last = bisect_left(self.calls, call), bisect_right(self.calls, call)
         keys = set(self.keys[first:last])
-        for at, key, object in self.written:
+        for at, key, object in self.writes.keys:
             if at > call and key in keys:
                 return object
         return NONE

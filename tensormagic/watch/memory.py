@@ -16,7 +16,7 @@ import torch
 from tensormagic.recording.model import NONE, Geometry, ObjectKind, Recording, State, StateFlag
 from tensormagic.watch import private
 from tensormagic.watch.clock import Clock
-from tensormagic.watch.raw import dtype_name
+from tensormagic.watch.raw import dtype_name, shape_of
 
 
 _REQUIRES_GRAD, _LEAF = int(StateFlag.REQUIRES_GRAD), int(StateFlag.LEAF)  # plain numbers: this is the hot path
@@ -124,7 +124,7 @@ class Memory:
             storage, offset, stride = NONE, 0, ()
             self.unreadable[type(value).__name__] = str(error).split("\n", 1)[0][:200]
         key = (
-            private.get_shape(value), stride, private.get_dtype(value), private.get_device(value),
+            shape_of(value), stride, private.get_dtype(value), private.get_device(value),
             private.get_layout(value),
         )  # fmt: skip
         geometry = self.geometries.get(key)

@@ -36,6 +36,14 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """A tensor's shape; () for a nested tensor, which has none."""
+    try:
+        return tuple(private.get_shape(tensor))
+    except RuntimeError:
+        return ()
+
+
 def view(tensor: Any) -> Any:
     """The tensor's elements as a numpy array over its own memory, or None where there is none to read.
 
@@ -45,6 +53,8 @@ def view(tensor: Any) -> Any:
         return None
     dtype = _NUMPY.get(private.get_dtype(tensor))
     if dtype is None or private.get_layout(tensor) is not torch.strided or private.is_wrapped(tensor):
+        return None
+    if tensor.is_nested:
         return None
     shape = private.get_shape(tensor)
     if 0 in shape:

@@ -18,6 +18,7 @@ from tensormagic.watch.options import Options
 from tensormagic.watch.writes import Writes
 
 
+_FUNCTION = 0x1  # co_flags: locals are fast, so the code is a function's
 _STEP = len(Step._fields)
 
 
@@ -42,17 +43,17 @@ class Steps:
     Args:
         recording, clock, names, writes: what the watchers of one trace share.
         options: bounds.
-        namespace: the cell's names.
+        variables: gives the cell's names.
         cell: file name of the cell's code.
         statements: file name -> {line -> first line of its statement}, asked once a file.
     """
 
     def __init__(
         self, recording: Recording, clock: Clock, names: Names, writes: Writes, options: Options,
-        namespace: dict[str, Any], cell: str, statements: Callable[[str], dict[int, int]],
+        variables: Callable[[], dict[str, Any]], cell: str, statements: Callable[[str], dict[int, int]],
     ) -> None:  # fmt: skip
         self.recording, self.clock, self.names, self.writes, self.options = recording, clock, names, writes, options
-        self.namespace, self.cell, self.statements = namespace, cell, statements
+        self.variables, self.cell, self.statements = variables, cell, statements
         self.active: dict[int, Activation] = {}  # id of a running or paused frame
         self.top: Activation | None = None
         self.order: list[int] = []  # steps as they ended
@@ -70,7 +71,7 @@ class Steps:
         code = frame.f_code
         file = self.clock.string(code.co_filename)
         parent = self.top
-        root = parent is None or frame.f_locals is self.namespace
+        root = parent is None or not code.co_flags & _FUNCTION  # the cell's own code, in one piece or in several
         if root:
             number = 0
         else:
@@ -168,7 +169,7 @@ class Steps:
     def _look(self, active: Activation, frame: FrameType, late: int) -> None:
         with private.no_torch_function():
             self.writes.begin_look()
-            self.names.look(0, self.namespace, late, self.stored_at)
+            self.names.look(0, self.variables(), late, self.stored_at)
             self.stored_at.clear()
             if not active.root:
                 self.names.look(active.frame, frame.f_locals, late=late)

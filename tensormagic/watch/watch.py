@@ -67,9 +67,9 @@ class Watch:
             recording, clock, self.memory, self.writes, self.graph, self.mode, options.values
         )
         self.names = Names(recording, clock, self.memory, self.writes, options, self.is_user_code)
-        self.namespace = namespace
+        self.variables: Callable[[], dict[str, Any]] = lambda: namespace
         self.steps = Steps(
-            recording, clock, self.names, self.writes, options, namespace, filename, self._statements
+            recording, clock, self.names, self.writes, options, self.variables, filename, self._statements
         )
         self.lines = make_lines(self.is_watched, self.steps)
         self.started = False
@@ -98,9 +98,11 @@ class Watch:
     def start(self, root: FrameType | None = None) -> None:
         """Begin to record on this thread. `root`: a running frame to follow from its next line on (a script)."""
         self.started = True
+        if root is not None and root.f_code.co_flags & _OPTIMIZED:
+            self.variables = self.steps.variables = lambda: root.f_locals  # a `with` block in a function
         with private.no_torch_function():
             self.writes.begin_look()
-            self.names.look(0, self.namespace)
+            self.names.look(0, self.variables())
             self.writes.end_look()
         self.engine.start()
         self.mode.guarded = private.function_modes() > 0
@@ -134,8 +136,7 @@ class Watch:
             self.clock.notice("no-memory", kind, type=kind, why=why)
         if error is not None:
             self.recording.error = self._error(error)
-        self.namespace = {}
-        self.steps.namespace = {}
+        self.variables = self.steps.variables = dict
         return self.recording
 
     def _error(self, error: BaseException) -> ErrorInfo:
@@ -147,7 +148,7 @@ class Watch:
         self.clock.step = steps.order[-1] if steps.order else NONE
         with private.no_torch_function():
             self.writes.begin_look()
-            found = self.names.collect(0, self.namespace, steps.stale, steps.stored_at)
+            found = self.names.collect(0, self.variables(), steps.stale, steps.stored_at)
             self.writes.end_look()
             seen = set()
             for value, live in found:

@@ -115,7 +115,7 @@ SAY: dict[str, str] = {
     "returned": "; the gradients were returned, no `.grad` changed.",
     "nothing_for": " {names} got nothing: {why}.",
     "raised": "This line raised {type}: {message}",
-    "all_elements": "all {n} elements", "one_element": "element {list}", "some_elements": "elements {list}",
+    "all_elements": "all {n} elements", "only_element": "the one element", "one_element": "element {list}", "some_elements": "elements {list}",
     "n_elements": "{n} elements", "elements_of": "memory",
     "leaf": "leaf", "no_graph": "no graph", "wants": "requires_grad", "before_cell": "from before this cell",
     "line": "line {n}", "by_call": "{call}, line {n}", "first_seen": "first seen on line {n}",

@@ -37,6 +37,7 @@ class Trace:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.index = Index(recording)
+        self._panel: TracePanel | None = None
 
     def __repr__(self) -> str:
         r = self.recording
@@ -97,9 +98,11 @@ class Trace:
 
     def panel(self) -> TracePanel:
         """The panel: shows itself as the result of a notebook cell; `.step` reads and sets the step shown."""
-        from tensormagic.show.panel import TracePanel
+        if self._panel is None:
+            from tensormagic.show.panel import TracePanel
 
-        return TracePanel(self)
+            self._panel = TracePanel(self)
+        return self._panel
 
     def summary(self) -> str:
         """The trace as text, for a terminal."""

@@ -11,7 +11,7 @@ import igraph
 from tensormagic.show.shape import GraphEdge, GraphNode
 
 _CHARACTER, _PADDING, _HEIGHT = 9.0, 30.0, 44.0  # px
-_ACROSS, _DOWN, _MARGIN = 110.0, 84.0, 24.0  # px between layers, between rows, around
+_ACROSS, _DOWN, _MARGIN = 150.0, 100.0, 24.0  # px between layers, between rows, around
 
 
 def place(nodes: list[GraphNode], edges: list[GraphEdge]) -> None:

@@ -73,7 +73,7 @@ class Storage(TypedDict):
 
 class Matrix(TypedDict):
     names: list[str]
-    storages: list[int]  # index of each name's storage, for its colour
+    storages: list[int]  # index into View.storages of each name's storage; negative, and different for different storages, where none is drawn (a .grad's)
     glyphs: str  # n*n characters, row by row
     answers: dict[str, list[Run]]  # "i,j" (i <= j) -> the sentence; absent: `other` with the two names
     way: dict[str, list[Run]]
@@ -86,7 +86,7 @@ class GraphNode(TypedDict, total=False):
     h: float
     label: str
     kind: str  # "leaf", "result", "operation", "constant", "fold"
-    storage: int  # colour, -1 for none
+    storage: int  # index into View.storages, -1 for none
     tip: str
     line: int
 

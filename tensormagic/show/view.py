@@ -22,8 +22,7 @@ def build(trace: Any, language: str = "en") -> View:
     files, places = view_steps.files(seen)
     loops = view_steps.loops(seen, places)
     steps = view_steps.steps(seen, places, loops)
-    storages = view_memory.storages(seen)
-    numbering = view_memory.numbering(seen)
+    storages, numbering = view_memory.storages(seen)
     findings = view_lists.findings(seen)
     calls, total = view_lists.calls(seen)
     return {
@@ -60,7 +59,7 @@ def summary(seen: Seen, findings: list[Any]) -> list[Run]:
         backwards=_count(seen, "backward", len(recording.backwards)),
     )  # fmt: skip
     runs: list[Run] = [[text, ""]]
-    told = [item for item in findings if item["severity"] != "note"]
+    told = findings
     if told:
         runs += [[" · ", ""], [f"{told[0]['glyph']} {_count(seen, 'finding', len(told))}", "warn"]]
     return runs

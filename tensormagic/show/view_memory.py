@@ -21,8 +21,11 @@ _ROWS = 10  # names shown under one storage
 _ENUMERATED = 1 << 18  # elements whose places are worked out one by one
 
 
-def storages(seen: Seen) -> list[Storage]:
-    """Every storage that a name reached, with its states over the view's steps."""
+def storages(seen: Seen) -> tuple[list[Storage], dict[int, int]]:
+    """Every storage that a name reached, with its states over the view's steps; and storage -> its place among them.
+
+    A gradient is drawn beside its tensor, so the storage of a `.grad` has no place unless another name reaches it too.
+    """
     states: dict[int, list[Any]] = {}
     for place, step in enumerate(seen.shown):
         current = _at(seen, step)
@@ -43,15 +46,7 @@ def storages(seen: Seen) -> list[Storage]:
             {"name": seen.storage(number), "colour": number % COUNT, "sign": seen.storage(number), "tip": tip,
              "states": states[number]}
         )  # fmt: skip
-    return result
-
-
-def numbering(seen: Seen) -> dict[int, int]:
-    """Storage of the recording -> its place in `storages`, for colours elsewhere."""
-    numbers_ = set()
-    for step in seen.shown:
-        numbers_ |= {named.state.storage for named in seen.at(step).values() if named.state and named.state.storage >= 0}
-    return {number: place for place, number in enumerate(sorted(numbers_))}
+    return result, {number: place for place, number in enumerate(sorted(states))}
 
 
 def _note(known: list[Any], place: int, state: StorageState) -> None:

@@ -50,7 +50,7 @@ def _matrix(seen: Seen, step: int, places: dict[int, int]) -> Matrix:
     members = list(Sharing)
     matrix: Matrix = {
         "names": names,
-        "storages": [places.get(item.state.storage, 0) if item.state else 0 for item in named],
+        "storages": [places.get(item.state.storage, -1 - item.state.storage) if item.state else -1 for item in named],
         "glyphs": "".join(members[code].glyph for row in codes for code in row),
         "answers": {}, "way": {},
     }  # fmt: skip

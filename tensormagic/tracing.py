@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tensormagic.analysis import explain, findings, names, sharing, tensors, way
+from tensormagic.analysis import explain, findings, names, tensors, way
+from tensormagic.analysis import sharing as relations
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.writes import Writes
 from tensormagic.recording import file
@@ -22,7 +23,6 @@ from tensormagic.recording.model import ErrorInfo, Recording
 
 if TYPE_CHECKING:
     from tensormagic.show.panel import TracePanel
-    from tensormagic.watch.options import Options
 
 _numbers = itertools.count(1)
 
@@ -78,17 +78,17 @@ class Trace:
 
     # ---- sharing -------------------------------------------------------------------------------------------------
 
-    def sharing(self, a: str, b: str, step: int | None = None) -> sharing.Sharing:
+    def sharing(self, a: str, b: str, step: int | None = None) -> relations.Sharing:
         """How the memory of `a` lies to that of `b` after `step` (None: at the end)."""
-        return sharing.sharing(self.index, a, b, step)
+        return relations.sharing(self.index, a, b, step)
 
-    def relation(self, a: str, b: str, step: int | None = None) -> sharing.Relation:
+    def relation(self, a: str, b: str, step: int | None = None) -> relations.Relation:
         """The same with the common bytes, and whether the answer is exact."""
-        return sharing.relation(self.index, a, b, step)
+        return relations.relation(self.index, a, b, step)
 
     def sharing_matrix(self, names: list[str] | None = None, step: int | None = None) -> Any:
         """(names, object array [n, n] of Sharing) of these names, or of every tensor's."""
-        return sharing.matrix(self.index, names, step)
+        return relations.matrix(self.index, names, step)
 
     def way(self, a: str, b: str, step: int | None = None) -> Any:
         """The calls by which the memory of `a` came to `b`: a tuple of Hop; None where no way was seen."""

@@ -4,6 +4,7 @@ it, and the reason for its gradient, each in a sentence with the program's own l
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 from tensormagic.analysis import gradient
@@ -54,7 +55,7 @@ def explain(index: Index, name: str) -> Explanation:
     if named.state is None:
         memory = _same_object(facts, named)
         return Explanation(name, line, " ".join(filter(None, (made, memory))), made, memory=memory, lines=lines)
-    graph, why_line = _graph(facts, named)
+    graph, _why_line = _graph(facts, named)
     memory, writes = _memory(facts, named), _writes(facts, named)
     reason = gradient.reason(facts, named)
     if reason.line > 0:
@@ -122,7 +123,7 @@ def _moved(facts: Facts, named: Named) -> int:
     """The line since which the same tensor looks at another storage (set_, .data =), -1 where it never moved."""
     rows = facts.index.state_rows(named.base)
     line = -1
-    for before, after in zip(rows, rows[1:], strict=False):
+    for before, after in itertools.pairwise(rows):
         old, new = facts.recording.states[before], facts.recording.states[after]
         if old.storage != new.storage and old.storage >= 0:
             line = facts.index.line_of(new.step)
@@ -145,7 +146,10 @@ def _graph(facts: Facts, named: Named) -> tuple[str, int]:
         return f"It is no leaf: it was computed from tensors that want a gradient ({node}).", line
     cut = facts.flow.cuts.get(maker) if maker >= 0 else None
     if cut is not None and cut.target == named.base:
-        return f"It wants no gradient: {gradient.CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)}.", cut.line
+        return (
+            f"It wants no gradient: {gradient.CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)}.",
+            cut.line,
+        )
     return "It wants no gradient: nobody asked for one.", -1
 
 
@@ -172,7 +176,9 @@ def _writes(facts: Facts, named: Named) -> str:
     state = named.state
     if state is None or state.storage < 0:
         return ""
-    lines = sorted({facts.index.line_of(facts.recording.writes[row].step) for row in facts.index.writes_to(state.storage)})
+    lines = sorted(
+        {facts.index.line_of(facts.recording.writes[row].step) for row in facts.index.writes_to(state.storage)}
+    )
     lines = [line for line in lines if line > 0]
     if not lines:
         return ""

@@ -133,7 +133,9 @@ def _present(facts: Facts, named: Named, grad: Named) -> Reason:
             return zero
     shown = ", ".join(map(str, dict.fromkeys(lines)))
     many = f"{len(rows)} backward runs added up" if len(rows) > 1 else "one backward run brought it"
-    return Reason(f"Its `.grad` comes from line{'s' if len(set(lines)) > 1 else ''} {shown}: {many}.", lines[-1], "backward")
+    return Reason(
+        f"Its `.grad` comes from line{'s' if len(set(lines)) > 1 else ''} {shown}: {many}.", lines[-1], "backward"
+    )
 
 
 def _zero(blob: Blob) -> bool:

@@ -157,7 +157,7 @@ def _place(index: Index, named: Sequence[Named], step: int) -> list[_Spot]:
         if form is not None:  # an array may begin before the storage that was made from a part of it
             low, high = min(low, form.start), max(high, form.end)
         stretch[storage] = low, high
-    base, memory = {storage: 0 for storage in stretch}, {storage: storage for storage in stretch}
+    base, memory = dict.fromkeys(stretch, 0), {storage: storage for storage in stretch}
     # The address of freed memory may be anyone's by now; only an array can outlive the storage that a tensor made of it.
     arrays = {item.state.storage for item in named if item.state and index.object(item.base).kind == ObjectKind.ARRAY}
     located = []
@@ -277,7 +277,7 @@ def _block(spots: list[_Spot]) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
     forms = [spot.form or Form(0, ((1, 0),)) for spot in spots]  # without a byte: it meets nothing
     ends = [(form.start, form.end) for form in forms]
     # A loaded file may hold numbers past 64 bits; Python's compare as well, only slower.
-    dtype = np.int64 if all(-(2**62) < low and high < 2**62 for low, high in ends) else object
+    dtype = np.int64 if all(low > -(2**62) and high < 2**62 for low, high in ends) else object
     low, high = (np.array([pair[k] for pair in ends], dtype) for k in (0, 1))
     solid = np.array([form.solid for form in forms])
     meets = ((low[:, None] < high) & (low < high[:, None])).astype(bool)

@@ -86,7 +86,10 @@ def _view(index: Index, at: NamesAt, named: Named) -> TensorView:
     if state.storage >= 0:
         row = index.recording.storages[state.storage]
         storage = StorageView(
-            f"S{state.storage + 1}", index.storage_nbytes(state.storage, at.step), index.string(row.device), state.storage
+            f"S{state.storage + 1}",
+            index.storage_nbytes(state.storage, at.step),
+            index.string(row.device),
+            state.storage,
         )
     grad_name = f"{named.text}.grad"
     grad = _view(index, at, at[grad_name]) if grad_name in set(at) else None

@@ -88,6 +88,8 @@ class TracePanel(anywidget.AnyWidget):
     `step` is the step shown, counted from 0; reading and setting it moves the panel of the output as well.
     """
 
+    _ipython_display_ = None  # ipywidgets 7 defines it, and IPython would ask it before the HTML
+
     step = traitlets.Int(0).tag(sync=True)
     link = traitlets.Unicode().tag(sync=True)
     data = traitlets.Unicode().tag(sync=True)

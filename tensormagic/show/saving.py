@@ -24,7 +24,5 @@ def save(trace: Any, path: Path) -> None:
     elif ending == ".svg":
         data = picture.svg(view.build(trace))
     else:
-        raise ValueError(
-            f"{path.name!r} ends in {ending!r}: a trace is saved as .html, .json, .json.gz, .png or .svg"
-        )
+        raise ValueError(f"{path.name!r} ends in {ending!r}: a trace is saved as .html, .json, .json.gz, .png or .svg")
     write_atomically(path, data)

@@ -96,7 +96,9 @@ class Sentence:
         assert named.state is not None
         call = index.maker(named.base)
         storage = seen.storage(named.state.storage) if named.state.storage >= 0 else "?"
-        others = [t for t, n in self.now.items() if n.base == named.base and t != named.text and not t.endswith(".grad")]
+        others = [
+            t for t, n in self.now.items() if n.base == named.base and t != named.text and not t.endswith(".grad")
+        ]
         older = index.object(named.base).step < self.step
         if older and others:
             self.add("same", name=named.text, others=self._is(others))
@@ -108,7 +110,9 @@ class Sentence:
             self._made(named, call, storage)
         else:
             what = self._what(named)
-            self.add("new_leaf" if wants(named) and leaf(named) else "new_plain", name=named.text, what=what, storage=storage)
+            self.add(
+                "new_leaf" if wants(named) and leaf(named) else "new_plain", name=named.text, what=what, storage=storage
+            )
             self._set_mark("create")
         if named.text in self.then:
             self.add("rebound")
@@ -143,7 +147,12 @@ class Sentence:
         source_name = seen.operand(source)
         if state is not None and state.storage == named.state.storage:
             self.add(
-                "shared", function=shown, name=named.text, storage=storage, source=source_name, elements=self._elements(named)
+                "shared",
+                function=shown,
+                name=named.text,
+                storage=storage,
+                source=source_name,
+                elements=self._elements(named),
             )
             if not wants(named) and seen.flow.wants(source, call):
                 self.add("shared_off")
@@ -264,7 +273,12 @@ class Sentence:
             call = self.index.maker(named.base)
             if call >= 0 and short(self.index.function(call)) == "clone" and self.index.inputs(call):
                 source = self.index.state_before_call(self.index.inputs(call)[0].object, call)
-                if source is not None and source.storage == write.storage and named.state and named.state.storage != write.storage:
+                if (
+                    source is not None
+                    and source.storage == write.storage
+                    and named.state
+                    and named.state.storage != write.storage
+                ):
                     self.parts.append([" ", ""])
                     self.add("not_changed", names=text)
                     return
@@ -340,6 +354,3 @@ def _places(named: Named) -> list[int]:
     for size, step in zip(named.shape, named.stride, strict=True):
         found = [at + i * step for at in found for i in range(size)]
     return sorted(set(found))
-
-
-

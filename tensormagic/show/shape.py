@@ -73,7 +73,9 @@ class Storage(TypedDict):
 
 class Matrix(TypedDict):
     names: list[str]
-    storages: list[int]  # index into View.storages of each name's storage; negative, and different for different storages, where none is drawn (a .grad's)
+    storages: list[
+        int
+    ]  # index into View.storages of each name's storage; negative, and different for different storages, where none is drawn (a .grad's)
     glyphs: str  # n*n characters, row by row
     answers: dict[str, list[Run]]  # "i,j" (i <= j) -> the sentence; absent: `other` with the two names
     way: dict[str, list[Run]]

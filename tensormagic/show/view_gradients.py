@@ -153,7 +153,13 @@ class _Drawing:
                 continue
             text = self._values(edge.blob)
             operation = self._operation(edge.source)
-            events.append({"edge": place, "text": text, "say": runs("`{operation}` sends {text}.", operation=operation, text=text)})
+            events.append(
+                {
+                    "edge": place,
+                    "text": text,
+                    "say": runs("`{operation}` sends {text}.", operation=operation, text=text),
+                }
+            )
         leaves = [self._leaf(number, row) for row in seen.recording.accumulations if row.run == number]
         kind = seen.index.string(run.kind)
         root = seen.operand(run.root) if run.root >= 0 else ""
@@ -180,8 +186,14 @@ class _Drawing:
         for at in range(run.first_edge, run.first_edge + run.edges):
             edge = seen.recording.gradients[at]
             if edge.run == number and edge.target == -1 - row.object and edge.blob >= 0:
-                source = f"{self._operation(edge.source)}, line {seen.flow.line_of_node(edge.source)}" if edge.source >= 0 else "start"
+                source = (
+                    f"{self._operation(edge.source)}, line {seen.flow.line_of_node(edge.source)}"
+                    if edge.source >= 0
+                    else "start"
+                )
                 parts.append({"text": self._values(edge.blob), "source": source})
         before, after = self._values(row.before), self._values(row.after)
-        say = runs("**{name}** was {before}; {n} added up to {after}.", name=name, before=before, n=len(parts), after=after)
+        say = runs(
+            "**{name}** was {before}; {n} added up to {after}.", name=name, before=before, n=len(parts), after=after
+        )
         return {"name": name, "before": before, "parts": parts[:12], "after": after, "say": say}

@@ -73,11 +73,11 @@ def notices(seen: Seen) -> list[str]:
     told = []
     for notice in seen.recording.notices:
         template = seen.words.NOTICES.get(notice.code)
-        facts = {key: value + 1 if key == "storage" and isinstance(value, int) else value for key, value in notice.facts.items()}
+        facts = {
+            key: value + 1 if key == "storage" and isinstance(value, int) else value
+            for key, value in notice.facts.items()
+        }
         text = template.format(**facts) if template else seen.words.UNKNOWN_NOTICE.format(code=notice.code)
         if text not in told:
             told.append(text)
     return told
-
-
-

@@ -69,6 +69,3 @@ def _bounds(array: Any) -> tuple[int, int]:
         else:
             high += step * (size - 1)
     return low, high + array.dtype.itemsize
-
-
-

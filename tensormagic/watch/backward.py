@@ -103,7 +103,9 @@ class _Run:
         tensors = [root for root in roots if isinstance(root, torch.Tensor)]
         named = dict(zip(("grad_tensors", "retain", "create", "inputs"), args, strict=False))
         accumulate = kwargs.get("accumulate_grad", len(args) > 5 and args[5])
-        flags = (BackwardFlag.RETAIN if named.get("retain") else 0) | (BackwardFlag.CREATE if named.get("create") else 0)
+        flags = (BackwardFlag.RETAIN if named.get("retain") else 0) | (
+            BackwardFlag.CREATE if named.get("create") else 0
+        )
         self.detail = clock.detail
         if not self.detail:
             flags |= BackwardFlag.LIGHT
@@ -287,6 +289,3 @@ def _read(node: Any, name: str) -> tuple[SavedFlag, list[Any]]:
         return SavedFlag.READ, []
     items = value if isinstance(value, (tuple, list)) else [value]
     return SavedFlag.READ, [item for item in items if isinstance(item, torch.Tensor)]
-
-
-

@@ -18,7 +18,6 @@ from tensormagic.watch import private
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.raw import dtype_name, shape_of
 
-
 _REQUIRES_GRAD, _LEAF = int(StateFlag.REQUIRES_GRAD), int(StateFlag.LEAF)  # plain numbers: this is the hot path
 _RETAINS_GRAD, _INFERENCE = int(StateFlag.RETAINS_GRAD), int(StateFlag.INFERENCE)
 
@@ -88,9 +87,7 @@ class Memory:
         """A new object's record."""
         objects = self.recording.objects
         number = len(objects.flat) // objects.width
-        objects.flat.frombytes(
-            objects.pack(kind, self.clock.string(type(value).__name__), call, self.clock.step, NONE)
-        )
+        objects.flat.frombytes(objects.pack(kind, self.clock.string(type(value).__name__), call, self.clock.step, NONE))
         try:
             live: Any = Live(value)
         except TypeError:

@@ -17,7 +17,6 @@ from tensormagic.watch.names import Names, hidden
 from tensormagic.watch.options import Options
 from tensormagic.watch.writes import Writes
 
-
 _FUNCTION = 0x1  # co_flags: locals are fast, so the code is a function's
 _STEP = len(Step._fields)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import platform
 import sys
+import threading
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any
@@ -14,8 +15,8 @@ import torch
 from tensormagic.recording.model import NONE, ErrorInfo, Recording
 from tensormagic.watch import private
 from tensormagic.watch.backward import Engine
-from tensormagic.watch.callsite import NAME
 from tensormagic.watch.calls import CallMode
+from tensormagic.watch.callsite import NAME
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.errors import error_info
 from tensormagic.watch.graph import Graph
@@ -63,9 +64,7 @@ class Watch:
             recording, clock, self.memory, self.writes, self.is_user_code, options.max_calls, options.check_elements
         )
         self.graph = Graph(recording, clock, self.memory, options.max_nodes)
-        self.engine = Engine(
-            recording, clock, self.memory, self.writes, self.graph, self.mode, options.values
-        )
+        self.engine = Engine(recording, clock, self.memory, self.writes, self.graph, self.mode, options.values)
         self.names = Names(recording, clock, self.memory, self.writes, options, self.is_user_code)
         self.variables: Callable[[], dict[str, Any]] = lambda: namespace
         self.steps = Steps(
@@ -73,6 +72,7 @@ class Watch:
         )
         self.lines = make_lines(self.is_watched, self.steps)
         self.started = False
+        self.threads: set[int | None] = set()
 
     # ---- whose code is it ----------------------------------------------------------------------------------------
 
@@ -85,7 +85,8 @@ class Watch:
         """Are its lines steps? Comprehensions belong to the line they stand on, class bodies to the class."""
         if code.co_name in _INNER or not self.is_user_code(code):
             return False
-        return bool(code.co_flags & _OPTIMIZED) or code.co_name == "<module>"
+        # "<module>"; IPython 7 names the code of a cell "<cell line: 3>". A class body bears the name of its class.
+        return bool(code.co_flags & _OPTIMIZED) or code.co_name.startswith("<")
 
     def _statements(self, file: str) -> dict[int, int]:
         text = self.recording.sources.get(file)
@@ -98,6 +99,7 @@ class Watch:
     def start(self, root: FrameType | None = None) -> None:
         """Begin to record on this thread. `root`: a running frame to follow from its next line on (a script)."""
         self.started = True
+        self.threads = {thread.ident for thread in threading.enumerate()}
         if root is not None and root.f_code.co_flags & _OPTIMIZED:
             self.variables = self.steps.variables = lambda: root.f_locals  # a `with` block in a function
         with private.no_torch_function():
@@ -122,6 +124,7 @@ class Watch:
         self.started = False
         self.lines.stop()
         self.mode.on = False
+        self._company()
         private.leave_function_mode(self.mode)
         self.engine.stop()
         if self.lines.lost:
@@ -138,6 +141,15 @@ class Watch:
             self.recording.error = self._error(error)
         self.variables = self.steps.variables = dict
         return self.recording
+
+    def _company(self) -> None:
+        """Say what ran beside the traced thread: it is recorded by nobody."""
+        threads = [thread.name for thread in threading.enumerate() if thread.ident not in self.threads]
+        if threads:
+            self.clock.notice("threads", names=", ".join(threads[:4]))
+        processes = sys.modules.get("multiprocessing")
+        if processes is not None and processes.active_children():
+            self.clock.notice("processes", count=len(processes.active_children()))
 
     def _error(self, error: BaseException) -> ErrorInfo:
         return error_info(error, self.filename, self.is_user_code, len(self.recording.steps) - 1)

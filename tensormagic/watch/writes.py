@@ -84,9 +84,7 @@ class Writes:
         if storage in self.last:
             self._snapshot(storage, now, value)
 
-    def _told(
-        self, call: int, live: Live, value: Any, before: int, after: int, done: list[int], moves: bool
-    ) -> None:
+    def _told(self, call: int, live: Live, value: Any, before: int, after: int, done: list[int], moves: bool) -> None:
         """The version counter moved: a write, unless only what the tensor looks at changed (transpose_, set_)."""
         old = live.state
         if moves or private.get_requires_grad(value):
@@ -250,6 +248,3 @@ class Writes:
     def _blob(self, kept: Blob) -> int:
         self.recording.blobs.append(kept)
         return len(self.recording.blobs) - 1
-
-
-

@@ -14,7 +14,9 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_and_shows_its_panels(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": path.parent}}).execute()
+    NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": path.parent}}
+    ).execute()
     traced = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.startswith("%%tensortrace")]
     assert traced
     for cell in traced:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 import tensormagic
 
 CELL = "import torch\nx = torch.ones(3, requires_grad=True)\nv = x.detach()[:2]\nv += 1\n(x * 2).sum().backward()\n"

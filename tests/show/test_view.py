@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 import tensormagic
 from tensormagic.show import view
 from tensormagic.show.sentences import runs
@@ -45,7 +46,7 @@ def test_the_lesson_in_words():
 def test_memory_over_time():
     shown, _ = made(LESSON)
     first = shown["storages"][0]
-    at = {step: state for step, state in first["states"]}
+    at = dict(first["states"])
     assert at[1]["cells"] == ["1", "2", "3", "4"]
     assert at[5]["cells"] == ["10", "20", "3", "4"]
     assert at[5]["changed"] == [0, 1]

@@ -249,26 +249,26 @@ def test_pauses_balance_and_ends_are_told_apart(backend):
 
         class Checker(Recorder):
             def moved(self, frame, event, before):
-                assert state.get(frame, "new") == before, (event, source)  # noqa: B023
+                assert state.get(frame, "new") == before, (event, source)
 
             def entered(self, frame):
                 self.moved(frame, "entered", "new")
-                state[frame] = "runs"  # noqa: B023
+                state[frame] = "runs"
 
             def line(self, frame, line):
                 self.moved(frame, "line", "runs")
 
             def left(self, frame, raised):
                 self.moved(frame, "left", "runs")
-                state[frame] = "ended"  # noqa: B023
+                state[frame] = "ended"
 
             def paused(self, frame):
                 self.moved(frame, "paused", "runs")
-                state[frame] = "pauses"  # noqa: B023
+                state[frame] = "pauses"
 
             def resumed(self, frame):
                 self.moved(frame, "resumed", "pauses")
-                state[frame] = "runs"  # noqa: B023
+                state[frame] = "runs"
 
         checker = Checker()
         watch(source, backend, checker)

@@ -45,7 +45,7 @@ class Maker:
         simple += ["if x % 7 == 0: raise ValueError(x)\n"]
         if depth > 3 or self.fuel < 0 or self.random.random() < 0.45:
             return self.random.choice(simple)
-        inside = lambda **changes: indent(self.block(depth + 1, {**where, **changes}), "    ")  # noqa: E731
+        inside = lambda **changes: indent(self.block(depth + 1, {**where, **changes}), "    ")
         kind = self.random.choice(
             ["if", "for", "line for", "try", "finally", "with", "def", "gen", "while", "with line"]
         )

@@ -43,7 +43,7 @@ def test_unknown_backend_is_refused():
 
 @pytest.mark.skipif(HAS_MONITORING, reason="this interpreter has sys.monitoring")
 def test_monitoring_is_refused_where_there_is_none():
-    with pytest.raises(ValueError, match="needs Python 3.12"):
+    with pytest.raises(ValueError, match=r"needs Python 3\.12"):
         make_lines(in_program, Recorder(), "monitoring")
 
 

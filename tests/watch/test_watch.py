@@ -7,8 +7,9 @@ import sys
 import weakref
 
 import pytest
-import tensormagic
 import torch
+
+import tensormagic
 from tensormagic.analysis.sharing import Sharing
 from tensormagic.recording import schema
 from tensormagic.watch import private
@@ -71,7 +72,9 @@ def test_writes_are_seen_and_reach_every_alias(line):
     assert writes[0].told is WRITES[line][0]
 
 
-@pytest.mark.parametrize("line", ["y = x + 1", "x = x * 2", "x.t_()", "x.unsqueeze_(0)", "x.requires_grad_()", "n = x.sum().item()"])
+@pytest.mark.parametrize(
+    "line", ["y = x + 1", "x = x * 2", "x.t_()", "x.unsqueeze_(0)", "x.requires_grad_()", "n = x.sum().item()"]
+)
 def test_no_write_where_no_byte_changes(line):
     trace, _ = run(f"x = torch.ones(2, 2)\n{line}\n")
     assert len(trace.writes) == 0
@@ -129,7 +132,10 @@ def test_a_long_loop_is_light_and_still_names_the_overwritten_tensor():
 
 def test_nothing_is_kept_alive():
     namespace = {"torch": torch}
-    trace = tensormagic.run("x = torch.ones(3, requires_grad=True)\ny = (x * 2).sum()\ny.backward()\nnet = torch.nn.Linear(2, 2)\n", namespace)
+    trace = tensormagic.run(
+        "x = torch.ones(3, requires_grad=True)\ny = (x * 2).sum()\ny.backward()\nnet = torch.nn.Linear(2, 2)\n",
+        namespace,
+    )
     refs = [weakref.ref(namespace[name]) for name in ("x", "y", "net")]
     namespace.clear()
     gc.collect()
@@ -139,9 +145,19 @@ def test_nothing_is_kept_alive():
 
 @pytest.mark.parametrize("cell", ["x = torch.ones(2)", "1 / 0", "raise KeyboardInterrupt", "import sys; sys.exit(3)"])
 def test_nothing_is_left_behind(cell):
-    before = (sys.gettrace(), getattr(torch.autograd, private.ENGINE_ENTRY), private.function_modes(), torch.is_grad_enabled())
+    before = (
+        sys.gettrace(),
+        getattr(torch.autograd, private.ENGINE_ENTRY),
+        private.function_modes(),
+        torch.is_grad_enabled(),
+    )
     tensormagic.run(cell, {"torch": torch})
-    after = (sys.gettrace(), getattr(torch.autograd, private.ENGINE_ENTRY), private.function_modes(), torch.is_grad_enabled())
+    after = (
+        sys.gettrace(),
+        getattr(torch.autograd, private.ENGINE_ENTRY),
+        private.function_modes(),
+        torch.is_grad_enabled(),
+    )
     assert before == after
 
 
@@ -159,7 +175,11 @@ def test_the_exception_of_a_block_passes_through():
         a = torch.zeros(1)
         1 / 0
     assert t.error.type == "ZeroDivisionError"
-    assert not [entry for entry in caught.traceback if "tensormagic" in str(entry.path) and "tests" not in str(entry.path) and "tracing" not in str(entry.path)]
+    assert not [
+        entry
+        for entry in caught.traceback
+        if "tensormagic" in str(entry.path) and "tests" not in str(entry.path) and "tracing" not in str(entry.path)
+    ]
 
 
 def test_warnings_stand_at_the_user_s_line():

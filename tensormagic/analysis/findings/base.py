@@ -122,7 +122,9 @@ class Facts:
     @functools.cached_property
     def loops(self) -> list[tuple[str, int, int]]:
         """(file, first line, last line) of the bodies of all loops in the recorded sources."""
-        return [(file, first, last) for file, text in self.recording.sources.items() for first, last in loop_bodies(text)]
+        return [
+            (file, first, last) for file, text in self.recording.sources.items() for first, last in loop_bodies(text)
+        ]
 
     def loop_of(self, step: int) -> tuple[str, int, int] | None:
         """The innermost loop body that a step's line stands in."""

@@ -31,13 +31,13 @@ def _forward(facts: Facts) -> Iterator[Finding]:
         line = facts.line_of_call(number)
         outputs = [item.object for item in facts.index.outputs(number)]
         names = tuple(name for o in outputs for name in facts.all_names(o)[:1])
-        sources = tuple(dict.fromkeys(name for i in facts.index.inputs(number) for name in facts.all_names(i.object)[:1]))
+        sources = tuple(
+            dict.fromkeys(name for i in facts.index.inputs(number) for name in facts.all_names(i.object)[:1])
+        )
         op = facts.described(number)
         text = f"The first NaN is born on line {line}: `{op}`"
         text += f" of {listed(sources)} gives it although none of them holds a NaN." if sources else " gives it."
-        yield Finding(
-            RULE.id, WARNING, line, names or sources, text, _FIX, {"born": line}, call.step, "forward", op
-        )
+        yield Finding(RULE.id, WARNING, line, names or sources, text, _FIX, {"born": line}, call.step, "forward", op)
         return
 
 
@@ -60,7 +60,9 @@ def _backward(facts: Facts) -> Iterator[Finding]:
         names = tuple(name for node in leaves for name in facts.all_names(-1 - node)[:1])
         call = facts.flow.call_of_node(edge.source)
         what = f"`{facts.described(call)}` on line {line}" if call >= 0 else f"`{op}`"
-        text = f"The first NaN is born in backward, in the derivative of {what}: the values going forward are fine there."
+        text = (
+            f"The first NaN is born in backward, in the derivative of {what}: the values going forward are fine there."
+        )
         yield Finding(
             RULE.id, WARNING, line, names, text, _BACKWARD_FIX,
             {"born": line, "backward": facts.index.line_of(step)}, step, "backward", op,
@@ -69,9 +71,7 @@ def _backward(facts: Facts) -> Iterator[Finding]:
 
 
 _FIX = "Keep the input inside the operation's domain, e.g. add a small eps, clamp, or use the safe form (xlogy, logsumexp)."
-_BACKWARD_FIX = (
-    "Choose the input before the operation (`sqrt(where(x > 0, x, 1))`), add a small eps, or use a form with a defined slope."
-)
+_BACKWARD_FIX = "Choose the input before the operation (`sqrt(where(x > 0, x, 1))`), add a small eps, or use a form with a defined slope."
 RULE = Rule(
     id="first-nan",
     sees="The first call whose result holds a NaN while no input did, or the first node of the graph that sends one back.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         rows[row.object].append(row)
     by_line: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for leaf, added in rows.items():
-        for before, after in zip(added, added[1:], strict=False):
+        for before, after in itertools.pairwise(added):
             if after.in_place and _stepped(facts, leaf, before, after) and not _cleared(facts, before, after):
                 step = facts.recording.backwards[after.run].step
                 by_line[facts.index.line_of(step)].append((leaf, step))

@@ -43,7 +43,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _leaves(facts: Facts) -> dict[int, str]:
     """Leaves with a name that want a gradient at the end."""
     found: dict[int, str] = {}
-    for text, named in facts.end.items():
+    for _text, named in facts.end.items():
         state = named.state
         if state is None or named.object < 0 or named.object in found:
             continue

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule
-from tensormagic.recording.model import ObjectKind, StateFlag
+from tensormagic.recording.model import ObjectKind
 
 Loop = tuple[str, int, int]
 _FEW = 3  # iterations: fewer may be a window that the program wants

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -55,7 +56,7 @@ def _kind(facts: Facts, path: int, frame: int) -> int:
 def _plain_attribute(facts: Facts, path: int, frame: int) -> int:
     """The path of a module's plain attribute, a list or dict, that the way to a parameter leads through; -1 for none."""
     chain = _chain(facts, path)
-    for owner, attribute in zip(chain, chain[1:], strict=False):
+    for owner, attribute in itertools.pairwise(chain):
         if facts.recording.paths[attribute].kind != PathKind.ATTRIBUTE:
             continue
         if _kind(facts, owner, frame) == ObjectKind.MODULE and _kind(facts, attribute, frame) == ObjectKind.CONTAINER:
@@ -71,7 +72,14 @@ def _inside_a_module(facts: Facts, path: int, frame: int) -> bool:
 def _line(facts: Facts, attribute: int) -> tuple[int, int]:
     """Where the container was put into the module: its first binding anywhere, inside `__init__` where that was seen."""
     container = facts.index.bindings(0, attribute)[-1].object
-    step = min((b.step for b in map(facts.recording.bindings.__getitem__, facts.index.bindings_of_object.get(container, ())) if b.step >= 0), default=-1)
+    step = min(
+        (
+            b.step
+            for b in map(facts.recording.bindings.__getitem__, facts.index.bindings_of_object.get(container, ()))
+            if b.step >= 0
+        ),
+        default=-1,
+    )
     return facts.index.line_of(step), step
 
 

@@ -53,7 +53,9 @@ def _iterator(facts: Facts, step: int) -> tuple[str, int]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in read:
             value = node.value
             called = value.func if isinstance(value, ast.Call) else None
-            name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+            name = (
+                called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+            )
             if isinstance(value, ast.GeneratorExp) or name in _ONCE:
                 return node.targets[0].id, node.lineno
     return "", -1

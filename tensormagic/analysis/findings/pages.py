@@ -7,7 +7,10 @@ from pathlib import Path
 
 from tensormagic.analysis.findings import Rule, rules
 
-_INDEX = "# What tensormagic finds\n\nMade by `python -m tensormagic.analysis.findings.pages docs/findings`; the texts stand in the rules.\n\n"
+_INDEX = (
+    "# What tensormagic finds\n\nMade by `python -m tensormagic.analysis.findings.pages docs/findings`; the texts stand in "
+    "the rules.\n\n"
+)
 
 
 def page(rule: Rule) -> str:

@@ -22,7 +22,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         if path.kind != PathKind.KEY or named.state is None or named.state.storage not in parameters or named.frame:
             continue
         since = index.bindings(0, named.path)[-1].step
-        late = [recording.writes[row] for row in index.writes_to(named.state.storage) if recording.writes[row].step > since]
+        late = [
+            recording.writes[row] for row in index.writes_to(named.state.storage) if recording.writes[row].step > since
+        ]
         if late:
             found[path.parent].append((text, parameters[named.state.storage], late[0].step))
     for container, items in found.items():
@@ -46,7 +48,10 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _part_of_a_module(facts: Facts, path: int) -> bool:
     """A ModuleDict's keys are its own parts."""
     bindings = facts.index.bindings(0, path)
-    return not bindings or facts.index.string(facts.index.object(bindings[-1].object).type) not in ("dict", "OrderedDict")
+    return not bindings or facts.index.string(facts.index.object(bindings[-1].object).type) not in (
+        "dict",
+        "OrderedDict",
+    )
 
 
 RULE = Rule(

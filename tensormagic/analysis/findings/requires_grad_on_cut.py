@@ -31,7 +31,9 @@ def _finding(facts: Facts, number: int, object: int, cut: object) -> Finding:
     line = facts.line_of_call(number)
     words = CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)
     leaves = [
-        name for leaf, name in facts.parameters().items() if any(c.call == cut.call for c in facts.flow.forward(leaf)[1])
+        name
+        for leaf, name in facts.parameters().items()
+        if any(c.call == cut.call for c in facts.flow.forward(leaf)[1])
     ]
     name = facts.name(object)
     behind = f" {listed(leaves[:3])} got none." if leaves else ""

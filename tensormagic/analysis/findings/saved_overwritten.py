@@ -89,10 +89,7 @@ def _used_in_training(facts: Facts, call: int, object: int) -> bool:
     """Batch norm in training saves its running statistics beside what it uses: backward does not read them."""
     if not facts.index.function(call).endswith("batch_norm"):
         return False
-    return any(
-        facts.recording.writes[row].call == call
-        for row in facts.index.writes_to(_storage(facts, object))
-    )
+    return any(facts.recording.writes[row].call == call for row in facts.index.writes_to(_storage(facts, object)))
 
 
 def _storage(facts: Facts, object: int) -> int:
@@ -132,9 +129,7 @@ def _finding(facts: Facts, call: int, write: Write, raised: int, severity: str, 
     objects = [item.object for item in (*index.outputs(call), *index.inputs(call))]
     on = [o for o in objects if (s := index.state(o)) is not None and s.storage == write.storage]
     names = tuple(dict.fromkeys(name for o in (write.object, *on) for name in facts.all_names(o)[:2]))
-    leaves = tuple(
-        name for node in facts.flow.reachable(seq) if node < 0 for name in facts.all_names(-1 - node)[:1]
-    )
+    leaves = tuple(name for node in facts.flow.reachable(seq) if node < 0 for name in facts.all_names(-1 - node)[:1])
     what = listed(names[:1]) or "memory"
     lines = {"saved": saved, "modified": modified}
     operation = facts.described(call)
@@ -150,9 +145,7 @@ def _finding(facts: Facts, call: int, write: Write, raised: int, severity: str, 
             f"those values for backward: the gradient is computed from the new values and is wrong."
         )
     fix = f"Make a new tensor on line {modified} instead of writing in place, or write into a copy: `.clone()` first."
-    return Finding(
-        RULE.id, severity, modified, tuple(dict.fromkeys((*names, *leaves))), text, fix, lines, write.step
-    )
+    return Finding(RULE.id, severity, modified, tuple(dict.fromkeys((*names, *leaves))), text, fix, lines, write.step)
 
 
 RULE = Rule(

@@ -15,4 +15,6 @@ def catalogue(language: str = "en") -> ModuleType:
     try:
         return importlib.import_module(f"tensormagic.show.words.{language}")
     except ModuleNotFoundError:
-        raise ValueError(f"there is no catalogue of words for {language!r}: add tensormagic/show/words/{language}.py") from None
+        raise ValueError(
+            f"there is no catalogue of words for {language!r}: add tensormagic/show/words/{language}.py"
+        ) from None

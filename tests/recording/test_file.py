@@ -231,7 +231,7 @@ def test_a_file_that_grows_when_unpacked_is_bounded(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(data=st.data())
 def test_damaged_bytes(tmp_path, name, data):
     save(small(), tmp_path / name)
@@ -263,7 +263,7 @@ def places(value, keys=()):
 PLACES = list(places(json.loads(to_json_text(small()))))
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), JSON | st.just("remove")), min_size=1, max_size=3))
 def test_a_changed_file_is_refused_or_valid(changes):
     document = json.loads(to_json_text(small()))
@@ -337,7 +337,7 @@ def recordings(draw):
     return recording
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
 @given(recordings())
 def test_round_trip_of_any_recording(recording):
     again = from_json_text(to_json_text(recording))

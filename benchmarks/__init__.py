@@ -1,0 +1,1 @@
+"""What tracing costs: `python -m benchmarks` prints every figure in one run. See README.md."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from bisect import bisect_right
 from typing import Any
 
@@ -33,11 +35,34 @@ class Seen(Facts):
         found = self._dicts.get(step)
         if found is None:
             names = NamesAt(self.index, step)
-            found = {text: named for text, named in names.items() if named.state is not None}
+            found = {
+                text: named for text, named in names.items() if named.state is not None and self.concerns(text, named)
+            }
             if len(self._dicts) > 4:
                 self._dicts.clear()
             self._dicts[step] = found
         return found
+
+    @functools.cached_property
+    def concerned(self) -> set[int]:
+        """Storages that the cell had to do with: a call took or gave them, a name was bound to them, or they changed."""
+        recording = self.recording
+        objects = {row.object for row in recording.inputs} | {row.object for row in recording.outputs}
+        objects |= {row.object for row in recording.bindings if row.step >= 0 and row.object >= 0}
+        found = {state.storage for state in recording.states if state.object in objects}
+        return found | {write.storage for write in recording.writes}
+
+    def concerns(self, text: str, named: Named) -> bool:
+        """Is the name shown? One of an earlier cell that this cell did not touch would only be in the way."""
+        if named.state is None or named.state.storage in self.concerned:
+            return True
+        variable = text.split(".", 1)[0].split("[", 1)[0]
+        return variable in self.mentioned
+
+    @functools.cached_property
+    def mentioned(self) -> set[str]:
+        """Words of the cell's source: a name that is read without a torch call is one of them."""
+        return set(re.findall(r"[^\W\d]\w*", self.recording.sources.get(self.recording.cell, "")))
 
     def place(self, step: int) -> int:
         """The view's step at which a step of the recording is over: the first shown one that is not before it."""

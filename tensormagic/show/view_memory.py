@@ -103,7 +103,10 @@ def _row(seen: Seen, step: int, named: Named, total: int, itemsize: int, grad: N
     if grad is not None and grad.state is not None:
         line = seen.index.line_of(seen.index.object(grad.base).step)
         row["grad_name"] = grad.text
-        row["grad_why"] = seen.say("from_line", storage=seen.storage(grad.state.storage), n=line)
+        where = seen.storage(grad.state.storage)
+        row["grad_why"] = (
+            seen.say("from_line", storage=where, n=line) if line > 0 else f"{where} · {seen.say('before_cell')}"
+        )
         _, listed = value_of(seen.index, grad, step)
         if listed is not None:
             flat = np.asarray(listed, dtype=object).ravel().tolist() if isinstance(listed, list) else [listed]

@@ -137,3 +137,13 @@ def test_every_notice_code_has_words():
     codes = set(re.findall(r'notice\("([\w-]+)"', source))
     assert codes
     assert codes <= set(en.NOTICES)
+
+
+def test_names_of_earlier_cells_that_the_cell_does_not_touch_are_left_out():
+    import torch
+
+    namespace = {"torch": torch, "old": torch.ones(3), "used": torch.ones(2), "read": torch.ones(1)}
+    trace = tensormagic.run("new = used + 1\nn = read\n", namespace)
+    names = view.build(trace)["matrix"][-1][1]["names"]
+    assert "old" not in names
+    assert {"used", "new", "read", "n"} <= set(names)

@@ -1,7 +1,13 @@
 """Torch calls, seen by a TorchFunctionMode.
 
 The hot path: `__torch_function__` runs for every torch call of the cell. It may look up, count and append whole
-numbers; it may not format, sort, search, allocate per element, or keep anything of the user's.
+numbers; it may not format, sort, search, allocate per element, ask an object of torch's for an attribute that it may
+not have (`OpOverloadPacket.__getattr__` costs ten calls), or keep anything of the user's.
+
+Up to Python 3.11 a line tracer makes every instruction slow while it is set, in frames that it does not follow too, and
+is called for every function that begins. So `__torch_function__` takes it off as soon as it knows that a call is
+recorded, and nothing of ours but the few instructions around that runs under it; the trampoline puts it back for the
+call itself. Past the bound of detail all the work is in two functions, `Light.begin` and `Light.end`.
 
 Identity: Python hands the address of a temporary that just died to the next object of its size, and programs print
 such addresses (`id(a.detach()) == id(b.detach())`). So between the start of a call and its result nothing of a tensor's
@@ -10,8 +16,8 @@ size (80 bytes with the collector's header: a tuple of four or five, an enum) is
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from sys import _getframe, gettrace, settrace
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -20,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from tensormagic.recording.model import NONE, CallFlag, Recording
 from tensormagic.watch import private, raw
-from tensormagic.watch.callsite import Callsites
+from tensormagic.watch.callsite import Callsites, untold
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.functions import DATA_GET, GRAD, IGNORED, SPECIAL, UNDECLARED, moves, mutates, plain, readable
 from tensormagic.watch.light import Light
@@ -45,6 +51,7 @@ class _Function(NamedTuple):
     undeclared: bool  # its kernel may write into an input without telling
     detaches: bool  # gives a tensor with a version counter of its own on the same memory
     keeps_args: bool  # its arguments are needed in the light record too
+    code: CodeType | None  # of a function that is written in Python
 
 
 class CallMode(TorchFunctionMode):
@@ -64,10 +71,12 @@ class CallMode(TorchFunctionMode):
         super().__init__()
         self.recording, self.clock, self.memory, self.writes = recording, clock, memory, writes
         self.is_user_code, self.max_calls, self.check_elements = is_user_code, max_calls, check_elements
+        self.most = max_calls * _WIDTH
         self.callsites = Callsites()
-        self.light = Light(memory, writes)
+        self.light = Light(recording, clock, memory, writes)
         self.functions: dict[Any, _Function] = {}
         self.files: dict[str, bool] = {}  # file name -> is it the user's?
+        self.foreign: set[str] = set()  # the files that are not
         self.arguments: list[tuple[int, tuple[Any, ...]]] = []  # (call, plain arguments), put into words at the end
         self.calls, self.inputs, self.outputs = recording.calls.flat, recording.inputs.flat, recording.outputs.flat
         self.pack_call, self.pack_pair = recording.calls.pack, recording.inputs.pack
@@ -78,65 +87,67 @@ class CallMode(TorchFunctionMode):
         self.over = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
         special = SPECIAL.get(func)
-        if special == IGNORED or not self.on:
-            return func(*args, **kwargs)
-        frame = sys._getframe(1)
-        file = frame.f_code.co_filename
-        if special == GRAD and not (self.files[file] if file in self.files else self._users(frame.f_code)):
-            return func(*args, **kwargs)  # an optimizer reads and clears .grad: what that did is seen elsewhere
+        if special == IGNORED or not self.on or (special == GRAD and _getframe(1).f_code.co_filename in self.foreign):
+            # An optimizer reads and clears .grad: what that did is seen elsewhere.
+            return func(*args, **kwargs) if kwargs else func(*args)
         hook = self.hook
         if hook is not None:
-            if sys.gettrace() is hook:
-                sys.settrace(None)  # or each function of ours would cost a call of the line tracer
+            if gettrace() is hook:
+                settrace(None)
             else:
                 hook = None  # a tracer of the program's own: not ours to take off
-        through = self.callsites.at(frame, func)
-        del frame
-        touched: list[Any] = []
-        known, call = self._before(func, args, kwargs, touched)
-        if hook is not None:
-            sys.settrace(hook)
-        if call < 0:
-            return through(func, args, kwargs)
+        frame, kwargs = _getframe(1), kwargs or {}
+        if special == GRAD and not self._users(frame.f_code):
+            if hook is not None:
+                settrace(hook)
+            return func(*args, **kwargs)
         clock = self.clock
-        before, clock.call = clock.call, call
+        light = not clock.detail
+        touched: list[Any] = []
+        known, call, through = None, NONE, untold
+        try:
+            known = self.functions.get(func) or self._learn(func)
+            through = self.callsites.at(frame, known.code, hook is not None)
+            del frame
+            if len(self.calls) >= self.most:
+                self.over += 1
+            elif self.guarded:
+                with private.no_torch_function():
+                    call = (self.light.begin if light else self._begin)(known, args, kwargs, touched)
+            else:
+                call = (self.light.begin if light else self._begin)(known, args, kwargs, touched)
+        except Exception as error:  # a fault of ours: noted once, the call goes on
+            self._fail(error)
+        before = clock.call
+        if call >= 0:
+            clock.call = call
         self.nested += 1
         out, flags = None, _RAISED
         try:
-            out = through(func, args, kwargs)
+            out = through(func, args, kwargs, settrace, hook)
             flags = 0
             return out
         finally:
-            self.nested -= 1
-            clock.call = before
             if hook is not None:
-                if sys.gettrace() is hook:
-                    sys.settrace(None)
+                if gettrace() is hook:
+                    settrace(None)
                 else:
                     hook = None  # the call itself set another
-            self._after(known, call, touched, out, flags)
-            if hook is not None:
-                sys.settrace(hook)
+            self.nested -= 1
+            clock.call = before
+            if call >= 0:
+                self._after(known, call, touched, out, flags, light)
             touched.clear()
-
-    def _before(self, func: Any, args: Any, kwargs: Any, touched: list[Any]) -> tuple[Any, int]:
-        """What is known of the function, and the call's number; -1 where it is not recorded."""
-        try:
-            known = self.functions.get(func) or self._learn(func)
-            if self.guarded:
-                with private.no_torch_function():
-                    return known, self._begin(known, args, kwargs, touched)
-            return known, self._begin(known, args, kwargs, touched)
-        except Exception as error:  # a fault of ours: noted once, the call goes on
-            self._fail(error)
-            return None, NONE
+            if hook is not None:
+                settrace(hook)
 
     def _users(self, code: CodeType) -> bool:
         known = self.files.get(code.co_filename)
         if known is None:
             known = self.files[code.co_filename] = self.is_user_code(code)
+            if not known:
+                self.foreign.add(code.co_filename)
         return known
 
     def _learn(self, func: Any) -> _Function:
@@ -144,6 +155,7 @@ class CallMode(TorchFunctionMode):
         known = self.functions[func] = _Function(
             self.clock.string(name), mutates(name), moves(name), func in UNDECLARED, func == DATA_GET,
             name.endswith("_set_grad_enabled") or "_record_function_enter" in name,
+            code if isinstance(code := getattr(func, "__code__", None), CodeType) else None,
         )  # fmt: skip
         return known
 
@@ -155,24 +167,12 @@ class CallMode(TorchFunctionMode):
         """Write the call's row and its inputs'. `touched` is filled with (record, tensor, version)."""
         calls = self.calls
         call = len(calls) // _WIDTH
-        if call >= self.max_calls:
-            self.over += 1
-            return NONE
         clock = self.clock
         flags = _GRAD if torch.is_grad_enabled() else 0
         if torch.is_inference_mode_enabled():
             flags |= _INFERENCE
         if clock.engine:
             flags |= _ENGINE
-        if not clock.detail:
-            self.light.take(call, args, kwargs, touched)
-            calls.frombytes(self.pack_call(clock.step, known.name, NONE, 0, 0, 0, 0, NONE, flags))
-            if known.keeps_args:
-                self.arguments.append((call, args[:1]))
-            if known.undeclared:
-                self.light.know(touched)
-                self.writes.suspect(touched)
-            return call
         rest: list[Any] = []
         self._gather(args, touched, rest, 0)
         if kwargs:
@@ -228,26 +228,20 @@ class CallMode(TorchFunctionMode):
             rest.append(_MANY if key is None else (key, _MANY))
         self._gather(value if len(value) <= _MOST else value[:_MOST], touched, rest, depth + 1)
 
-    def _after(self, known: Any, call: int, touched: list[Any], out: Any, flags: int) -> None:
+    def _after(self, known: Any, call: int, touched: list[Any], out: Any, flags: int, light: bool) -> None:
         """Writes, outputs and the graph's counter, after the call."""
         try:
-            if self.guarded or type(out) not in _TENSORS:
+            end = self.light.end if light else self._finish_call
+            if self.guarded or not (light or type(out) in _TENSORS):
                 with private.no_torch_function():
-                    self._finish_call(known, call, touched, out, flags)
+                    end(known, call, touched, out, flags)
             else:
-                self._finish_call(known, call, touched, out, flags)
+                end(known, call, touched, out, flags)
         except Exception as error:
             self._fail(error)
 
     def _finish_call(self, known: _Function, call: int, touched: list[Any], out: Any, flags: int) -> None:
         outputs, calls = self.outputs, self.calls
-        if touched and touched[0][0] is None:  # a light record
-            self.light.after(call, touched, out, known.moves)
-            start = call * _WIDTH
-            calls[start + _FIRST_OUT + 2] = private.sequence_number()
-            if flags:
-                calls[start + _FLAGS] |= flags
-            return
         self.writes.after_call(call, touched, known.mutates, known.moves)
         first = len(outputs) // 2
         if out is not None:
@@ -300,12 +294,13 @@ class CallMode(TorchFunctionMode):
     def finish(self) -> None:
         """Put what was kept raw into words, after the cell."""
         column = self.recording.calls.column("args")
-        for call, rest in self.arguments:
+        for call, rest in self.arguments + self.light.arguments:
             text = plain(rest)
             if text:
                 column[call] = self.clock.string(text)
         self.recording.calls.set_column("args", column)
         self.arguments.clear()
+        self.light.arguments.clear()
         self.functions.clear()
         self.callsites.clear()
         if self.over:

@@ -13,71 +13,92 @@ from typing import Any
 
 import torch
 
-from tensormagic.recording.model import NONE
+from tensormagic.recording.model import NONE, Call, CallFlag, Recording
 from tensormagic.watch import private
+from tensormagic.watch.clock import Clock
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.writes import Writes
 
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
+_GRAD, _INFERENCE, _ENGINE = int(CallFlag.GRAD_ENABLED), int(CallFlag.INFERENCE), int(CallFlag.IN_BACKWARD)
+_WIDTH, _SEQ, _FLAGS = len(Call._fields), Call._fields.index("seq"), Call._fields.index("flags")
+# Bound here: a global is found sooner than an attribute, and this is the hot path (see calls.py).
+_grads, _inference = torch.is_grad_enabled, torch.is_inference_mode_enabled
+_version, _storage, _sequence = private.get_version, private.get_storage, private.sequence_number
 
 
 class Light:
     """Keeps (call, address) pairs, in order of calls, and registers a tensor only when it is written.
 
     Args:
-        memory, writes: what the watchers of one trace share.
+        recording, clock, memory, writes: what the watchers of one trace share.
     """
 
-    def __init__(self, memory: Memory, writes: Writes) -> None:
-        self.memory, self.writes = memory, writes
+    def __init__(self, recording: Recording, clock: Clock, memory: Memory, writes: Writes) -> None:
+        self.clock, self.memory, self.writes = clock, memory, writes
+        self.table, self.pack = recording.calls.flat, recording.calls.pack
         self.calls = array("q")
         self.keys = array("q")  # id of the storage, one for each entry of `calls`
+        self.arguments: list[tuple[int, tuple[Any, ...]]] = []  # (call, first argument) where findings ask for it
 
-    def take(self, call: int, args: Any, kwargs: Any, touched: list[Any]) -> None:
-        """Fill `touched` with (None, tensor, version) of the tensors that a call takes; the first entry is a mark."""
-        touched.append((None, None, NONE))
+    def begin(self, known: Any, args: Any, kwargs: Any, touched: list[Any]) -> int:
+        """Write a call's row and give its number.
+
+        Args:
+            known: what is known of the function, `calls._Function`.
+            args, kwargs: of the call.
+            touched: is filled with (None, tensor, version) of the tensors that it takes.
+        """
+        clock, table = self.clock, self.table
+        call = len(table) // _WIDTH
+        flags = (_GRAD if _grads() else 0) | (_INFERENCE if _inference() else 0) | (_ENGINE if clock.engine else 0)
+        table.frombytes(self.pack(clock.step, known.name, NONE, 0, 0, 0, 0, NONE, flags))
         self.writes.keys_wanted = True
-        version = private.get_version
+        if known.keeps_args:
+            self.arguments.append((call, args[:1]))
         try:
             for value in args:
                 kind = type(value)
                 if kind in _TENSORS:
-                    touched.append((None, value, version(value)))
+                    touched.append((None, value, _version(value)))
                     self.calls.append(call)
-                    self.keys.append(id(private.get_storage(value)))
+                    self.keys.append(id(_storage(value)))
                 elif kind is list or kind is tuple:
                     for item in value:
                         if type(item) in _TENSORS:
-                            touched.append((None, item, version(item)))
-            for value in kwargs.values():
-                if type(value) in _TENSORS:
-                    touched.append((None, value, version(value)))
+                            touched.append((None, item, _version(item)))
+            if kwargs:
+                for value in kwargs.values():
+                    if type(value) in _TENSORS:
+                        touched.append((None, value, _version(value)))
         except (RuntimeError, NotImplementedError):
-            return  # an inference tensor has no version, a wrapped one no storage: nothing of it is kept here
+            pass  # an inference tensor has no version, a wrapped one no storage: nothing of it is kept here
+        if known.undeclared:  # the kernel may write without telling: the entries become full ones
+            touched[:] = [(self.memory.tensor(value), value, before) for _live, value, before in touched]
+            self.writes.suspect(touched)
+        return call
 
-    def know(self, touched: list[Any]) -> None:
-        """Turn the entries into full ones: the kernel may write without telling."""
-        touched[:] = [
-            (self.memory.tensor(value), value, before) for _live, value, before in touched if value is not None
-        ]
-
-    def after(self, call: int, touched: list[Any], out: Any, moves: bool) -> None:
-        """Note writes, and the storage that came out."""
-        version = private.get_version
-        for _live, value, before in touched:
-            if value is None:
-                continue
-            after = version(value)
-            if after != before and not moves:
-                live = self.memory.tensor(value)
-                self.writes.told_light(call, live, value, before, after)
+    def end(self, known: Any, call: int, touched: list[Any], out: Any, flags: int) -> None:
+        """Note writes, the storage that came out, and where autograd's numbering stands."""
+        if known.undeclared:
+            self.writes.after_call(call, touched, known.mutates, known.moves)
+        elif not known.moves:
+            for _live, value, before in touched:
+                after = _version(value)
+                if after != before:
+                    self.writes.told_light(call, self.memory.tensor(value), value, before, after)
         if type(out) in _TENSORS:
             try:
-                key = id(private.get_storage(out))
+                key = id(_storage(out))
             except (RuntimeError, NotImplementedError):
-                return  # a wrapped tensor without memory of its own
-            self.calls.append(call)
-            self.keys.append(key)
+                key = NONE  # a wrapped tensor without memory of its own
+            if key != NONE:
+                self.calls.append(call)
+                self.keys.append(key)
+        at = call * _WIDTH
+        self.table[at + _SEQ] = _sequence()
+        if flags:
+            self.table[at + _FLAGS] |= flags
 
     def overwritten(self, call: int) -> int:
         """The object that was written, after the light call `call`, on memory that it took or gave; or -1."""

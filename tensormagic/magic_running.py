@@ -50,6 +50,7 @@ class Shelf:
     def __init__(self, shell: Any) -> None:
         self._shell = shell
         self.last: Trace | None = None
+        self._put: Trace | None = None  # what stands in the default variable, if we put it there
 
     def check_name(self, settings: Settings) -> None:
         """Refuse a name that would take a variable of the user's, before anything has run."""
@@ -63,7 +64,7 @@ class Shelf:
         if name not in names:
             return True
         # By the default name only what was put there may be replaced; a name that was asked for may take any trace.
-        return names[name] is self.last if name == DEFAULT_NAME else isinstance(names[name], Trace)
+        return names[name] is self._put if name == DEFAULT_NAME else isinstance(names[name], Trace)
 
     def deliver(self, running: Running) -> None:
         """Put a finished trace into its variable and file, and show it. Faults here are told, and end nothing."""
@@ -87,6 +88,8 @@ class Shelf:
         name = settings.name or DEFAULT_NAME
         if self._is_free(name):
             self._shell.user_ns[name] = trace
+            if name == DEFAULT_NAME:
+                self._put = trace
         else:
             print(
                 f"tensormagic: the variable {name} is yours and stays as it is; --name gives the trace another.",

@@ -92,7 +92,7 @@ class Seen(Facts):
             if last == "__getitem__":
                 inner = args[1:-1].rstrip(",") if args.startswith("(") and args.endswith(")") else args
                 return f"{names[0]}[{inner or '…'}]"
-            if last in ("data", "grad", "T", "mT", "real", "imag", "H", "mH"):
+            if last in ATTRIBUTES:
                 return f"{names[0]}.{last}"
             operator = _OPERATORS.get(last)
             if operator and (len(names) > 1 or args):
@@ -101,6 +101,7 @@ class Seen(Facts):
         return f"{last}({', '.join(names) or args})"
 
 
+ATTRIBUTES = ("data", "grad", "T", "mT", "real", "imag", "H", "mH")  # of a tensor, that are calls of torch
 _OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "matmul": "@", "__matmul__": "@", "__add__": "+",
     "__mul__": "*", "__sub__": "-", "__truediv__": "/", "__pow__": "**", "__iadd__": "+=", "__imul__": "*=",

@@ -39,11 +39,11 @@ def storages(seen: Seen) -> tuple[list[Storage], dict[int, int]]:
             if number not in current:
                 _note(known, place, _without_names(seen, number, step, known[-1][1]))
     result: list[Storage] = []
-    for number in sorted(states):
+    for place, number in enumerate(sorted(states)):
         row = seen.recording.storages[number]
         tip = f"{seen.index.string(row.device)} · {hex(row.address)}" if row.address else seen.index.string(row.device)
         result.append(
-            {"name": seen.storage(number), "colour": number % COUNT, "sign": seen.storage(number), "tip": tip,
+            {"name": seen.storage(number), "colour": place % COUNT, "sign": seen.storage(number), "tip": tip,
              "states": states[number]}
         )  # fmt: skip
     return result, {number: place for place, number in enumerate(sorted(states))}

@@ -7,7 +7,7 @@ from typing import Any
 from tensormagic.analysis import sharing, way
 from tensormagic.analysis.names import NamesAt
 from tensormagic.analysis.sharing import Relation, Sharing
-from tensormagic.show.facts import Seen, short
+from tensormagic.show.facts import ATTRIBUTES, Seen, short
 from tensormagic.show.sentences import runs
 from tensormagic.show.shape import Matrix, Run
 
@@ -99,5 +99,7 @@ def way_runs(seen: Seen, a: str, b: str, step: int) -> list[Run]:
             told += runs(seen.words.SAY["hop_then"])
         function = short(hop.function) if hop.function else "NumPy"
         text = f"[{hop.args}]" if function == "__getitem__" else f"{function}({hop.args})"
+        if function in ATTRIBUTES:
+            text = f".{function}"
         told += runs(seen.words.SAY["hop"], call=text, line=hop.line)
     return told + runs(tail)

@@ -292,3 +292,12 @@ def test_reload(shell):
 def test_unload_inside_a_traced_cell(shell):
     got = ran(shell, "%%tensortrace\na = torch.ones(2)\n%unload_ext tensormagic\na.sum().item()")
     assert (got.error, got.value, got.panels) == (None, 2.0, [])
+
+
+def test_the_default_variable_is_still_ours_after_a_trace_with_a_name(shell):
+    ran(shell, "%%tensortrace\nx = 1")
+    first = shell.user_ns["_trace"]
+    ran(shell, "%%tensortrace --name lesson\nx = 2")
+    ran(shell, "%%tensortrace\nx = 3")
+    assert shell.user_ns["_trace"] is not first
+    assert shell.user_ns["_trace"] is not shell.user_ns["lesson"]

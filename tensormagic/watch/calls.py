@@ -88,17 +88,21 @@ class CallMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         special = SPECIAL.get(func)
-        if special == IGNORED or not self.on or (special == GRAD and _getframe(1).f_code.co_filename in self.foreign):
-            # An optimizer reads and clears .grad: what that did is seen elsewhere.
-            return func(*args, **kwargs) if kwargs else func(*args)
+        if special is not None:
+            if special == IGNORED or _getframe(1).f_code.co_filename in self.foreign:
+                # An optimizer reads and clears .grad: what that did is seen elsewhere.
+                return func(*args, **kwargs) if kwargs else func(*args)
         hook = self.hook
         if hook is not None:
-            if gettrace() is hook:
-                settrace(None)
-            else:
+            if gettrace() is not hook:
                 hook = None  # a tracer of the program's own: not ours to take off
-        frame, kwargs = _getframe(1), kwargs or {}
-        if special == GRAD and not self._users(frame.f_code):
+            else:
+                settrace(None)
+        return self._record(_getframe(1), func, args, kwargs or {}, special == GRAD, hook)
+
+    def _record(self, frame: Any, func: Any, args: Any, kwargs: Any, grad: bool, hook: Any) -> Any:
+        """Make the call and record it; `hook` is the line tracer where it was taken off."""
+        if not self.on or (grad and not self._users(frame.f_code)):
             if hook is not None:
                 settrace(hook)
             return func(*args, **kwargs)
@@ -119,6 +123,8 @@ class CallMode(TorchFunctionMode):
                 call = (self.light.begin if light else self._begin)(known, args, kwargs, touched)
         except Exception as error:  # a fault of ours: noted once, the call goes on
             self._fail(error)
+            if hook is not None:
+                settrace(hook)
         before = clock.call
         if call >= 0:
             clock.call = call

@@ -19,12 +19,13 @@ from tensormagic.watch.writes import Writes
 
 _FUNCTION = 0x1  # co_flags: locals are fast, so the code is a function's
 _STEP = len(Step._fields)
+_LINE = int(StepKind.LINE)  # a plain number: finding it in the enum costs more than the rest of `line`
 
 
 class Activation:
     """A frame that runs."""
 
-    __slots__ = ("counts", "file", "frame", "line", "parent", "raised", "root", "step")
+    __slots__ = ("counts", "file", "frame", "line", "parent", "raised", "root", "step", "stored")
 
     def __init__(self, frame: int, file: int, parent: Activation | None, root: bool) -> None:
         self.frame = frame  # index into frames
@@ -34,6 +35,7 @@ class Activation:
         self.step = NONE
         self.line = NONE
         self.counts: dict[int, int] = {}  # line -> executions in this activation
+        self.stored: dict[int, tuple[str, ...]] | None = None  # line -> names that it stores
 
 
 class Steps:
@@ -94,7 +96,7 @@ class Steps:
                 return  # still the same statement, on another of its lines
             line = first
         if active.step >= 0:
-            self._end(active, frame, StepKind.LINE)
+            self._end(active, frame, _LINE)
         self._begin(active, frame, line)
 
     def left(self, frame: FrameType, raised: bool) -> None:
@@ -156,13 +158,19 @@ class Steps:
         self.order.append(step)
         if kind:
             recording.steps.flat[step * _STEP + 2] = kind
-        detail = recording.steps.flat[step * _STEP + 5]
         self.clock.step = step
-        if detail:
+        if recording.steps.flat[step * _STEP + 5]:
             self._look(active, frame, late=0)
-        else:
+        else:  # a light step: note which names its line stored, and nothing of what they stand for
             self.stale = True
-            self._glance(active, frame)
+            if active.root:
+                stored = active.stored
+                if stored is None:
+                    stored = active.stored = self._stored_by(active, frame.f_code)
+                for name in stored.get(active.line, ()):
+                    self.stored_at[name] = step
+            if self.writes.written:
+                self.writes.written.clear()
         active.step = NONE
 
     def _look(self, active: Activation, frame: FrameType, late: int) -> None:
@@ -174,17 +182,12 @@ class Steps:
                 self.names.look(active.frame, frame.f_locals, late=late)
             self.writes.end_look()
 
-    def _glance(self, active: Activation, frame: FrameType) -> None:
-        """A light step: note which names its line stored, and nothing of what they stand for."""
-        by_line = self.stored.get(frame.f_code)
+    def _stored_by(self, active: Activation, code: CodeType) -> dict[int, tuple[str, ...]]:
+        """Line -> names that it stores; of several activations of one code worked out once."""
+        by_line = self.stored.get(code)
         if by_line is None:
-            by_line = self.stored[frame.f_code] = _stored(frame.f_code, self.starts[active.file])
-        only = by_line.get(active.line)
-        if only and active.root:
-            for name in only:
-                self.stored_at[name] = active.step
-        if self.writes.written:
-            self.writes.written.clear()
+            by_line = self.stored[code] = _stored(code, self.starts[active.file])
+        return by_line
 
     def _back_to(self, parent: Activation | None) -> None:
         self.top = parent

@@ -233,6 +233,12 @@ class Flow:
                     spans.append((start, number))
         return sorted(spans)
 
+    @functools.cached_property
+    def steps(self) -> list[tuple[int, int]]:
+        """(first, last) call of each optimizer step."""
+        kinds = {call for call, kind in self.optimizer_calls if kind == "step"}
+        return [span for span in self._optimizer_spans if span[0] in kinds]
+
     def is_bookkeeping(self, call: int) -> bool:
         """Does the call belong to an optimizer's step or zero_grad, or to the engine?"""
         if self.recording.calls[call].flags & CallFlag.IN_BACKWARD:

@@ -19,7 +19,7 @@ get_version = _base._version.__get__
 get_grad_fn = _base.grad_fn.__get__
 get_grad = _base.grad.__get__
 get_requires_grad = _base.requires_grad.__get__
-get_is_leaf = _base.is_leaf.__get__
+_is_leaf = _base.is_leaf.__get__
 get_retains_grad = _base.retains_grad.__get__
 get_shape = _base.shape.__get__
 get_dtype = _base.dtype.__get__
@@ -29,6 +29,14 @@ get_stride = _base.stride
 get_offset = _base.storage_offset
 get_is_view = _base._is_view
 get_storage = _base.untyped_storage if hasattr(_base, "untyped_storage") else torch.Tensor.untyped_storage
+
+
+def get_is_leaf(tensor: Any) -> bool:
+    """Is it a leaf? A view whose base was changed where torch forbids it refuses the question: it is none."""
+    try:
+        return bool(_is_leaf(tensor))
+    except RuntimeError:
+        return False
 
 
 def _no_sequence() -> int:

@@ -18,6 +18,8 @@ def find(facts: Facts) -> Iterator[Finding]:
     for leaf, added in rows.items():
         for before, after in itertools.pairwise(added):
             if after.in_place and _stepped(facts, leaf, before, after) and not _cleared(facts, before, after):
+                if not _used(facts, leaf, after, added):
+                    continue
                 step = facts.recording.backwards[after.run].step
                 by_line[facts.index.line_of(step)].append((leaf, step))
                 break
@@ -37,20 +39,40 @@ def _span(facts: Facts, before: Accumulation, after: Accumulation) -> tuple[int,
 
 
 def _stepped(facts: Facts, leaf: int, before: Accumulation, after: Accumulation) -> bool:
-    """Was the leaf updated between the two runs? An update means that the gradient has had its turn."""
+    """Was the leaf updated between the two runs? An update means that the gradient has had its turn.
+
+    A step with learning rate 0 writes nothing new: that it took the leaf is what counts.
+    """
     first, last = _span(facts, before, after)
-    state = facts.index.state(leaf)
-    if state is None:
+    return any(first < call < last for call in _updates(facts, leaf))
+
+
+def _used(facts: Facts, leaf: int, after: Accumulation, added: list[Accumulation]) -> bool:
+    """Did an update take what the later run left? (A generator's backward also reaches the discriminator, whose gradients
+    are then cleared before its own update: nothing is wrong with that.)"""
+    run = facts.recording.backwards[after.run].call
+    update = min((call for call in _updates(facts, leaf) if call > run), default=-1)
+    if update < 0:
         return False
-    if any(first < call < last and kind == "step" for call, kind in facts.flow.optimizer_calls):
-        # A step with lr 0 writes nothing: that it read the gradient is what counts.
-        spans = [span for span in facts.flow._optimizer_spans if first < span[0] < last]
-        return any(start <= call <= end for start, end in spans for call in facts.index.calls_from(leaf))
-    return any(
-        first < facts.recording.writes[row].call < last
-        and facts.recording.writes[row].kind in (WriteKind.CALL, WriteKind.DATA)
+    later = [row for row in added if run < facts.recording.backwards[row.run].call < update]
+    if any(not row.in_place for row in later):
+        return False
+    state = facts.index.state(after.grad)
+    return state is None or not any(
+        run < facts.recording.writes[row].call < update
+        and facts.recording.writes[row].kind != WriteKind.ACCUMULATE
+        and facts.described(facts.recording.writes[row].call) not in _SCALES
         for row in facts.index.writes_to(state.storage)
     )
+
+
+def _updates(facts: Facts, leaf: int) -> list[int]:
+    """The calls that updated a leaf: an optimizer's step that took it, or a write of the program's own."""
+    spans = facts.flow.steps
+    state = facts.index.state(leaf)
+    taken = [start for start, end in spans if any(start <= call <= end for call in facts.index.calls_from(leaf))]
+    written = [facts.recording.writes[row].call for row in facts.index.writes_to(state.storage)] if state else []
+    return sorted({*taken, *(call for call in written if call >= 0)})
 
 
 def _cleared(facts: Facts, before: Accumulation, after: Accumulation) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
 from tensormagic.analysis.gradient import CUT_WORDS
 
+_UNMEANT = ("rewrap", "values", "integer")
+
 
 def find(facts: Facts) -> Iterator[Finding]:
     roots = {run.root for run in facts.recording.backwards}
@@ -19,7 +21,10 @@ def find(facts: Facts) -> Iterator[Finding]:
             if not reached & roots or facts.index.maker(taken.object) < 0:
                 continue
             for cut in facts.flow.cuts.values():
-                if cut.target >= 0 and cut.call < number and taken.object in facts.flow.data_reaches(cut.target):
+                if cut.target < 0 or cut.call >= number or taken.object not in facts.flow.data_reaches(cut.target):
+                    continue
+                # A detached copy that is trained on purpose (an adversarial input) is cut by detach and goes on into a loss.
+                if taken.object in roots or cut.reason in _UNMEANT:
                     yield _finding(facts, number, taken.object, cut)
                     break
 

@@ -79,6 +79,11 @@ def _missing(facts: Facts, object: int) -> Reason:
     if all(run.flags & BackwardFlag.RAISED for run in runs):
         line = index.line_of(runs[len(runs) - 1].step)
         return Reason(f"Its `.grad` is None because backward on line {line} raised before it arrived.", line, "raised")
+    numbers = [cut for cut in cuts if cut.reason in ("values", "detach", "data")]
+    if numbers:
+        cut = numbers[0]
+        words = CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)
+        return Reason(f"Its `.grad` is None, most likely because the way back is cut: {words}.", cut.line, "cut", True)
     line = facts.line_of_call(calls[0])
     text = f"Its `.grad` is None: line {line} used it (`{facts.described(calls[0])}`), but the result never reaches the loss."
     return Reason(text, line, "used", True)

@@ -16,7 +16,7 @@ import torch
 from tensormagic.recording.model import NONE, Geometry, ObjectKind, Recording, State, StateFlag
 from tensormagic.watch import private
 from tensormagic.watch.clock import Clock
-from tensormagic.watch.raw import dtype_name, shape_of
+from tensormagic.watch.raw import address_of, dtype_name, shape_of
 
 _REQUIRES_GRAD, _LEAF = int(StateFlag.REQUIRES_GRAD), int(StateFlag.LEAF)  # plain numbers: this is the hot path
 _RETAINS_GRAD, _INFERENCE = int(StateFlag.RETAINS_GRAD), int(StateFlag.INFERENCE)
@@ -207,7 +207,7 @@ class Memory:
         name = self.devices.get(device)
         if name is None:
             name = self.devices[device] = self.clock.string(str(device))
-        address = _address(value) if device.type == "cpu" else 0
+        address = address_of(value) if device.type == "cpu" else 0
         storages.flat.frombytes(storages.pack(nbytes, name, self.clock.step, call, NONE, address))
         return number
 
@@ -236,14 +236,6 @@ class Memory:
         self.recording.storages.set_column("death", death)
         self.live.clear()
         self.storages.clear()
-
-
-def _address(storage: Any) -> int:
-    """A CPU storage's address, 0 where reading it is refused (fake tensors)."""
-    try:
-        return int(storage.data_ptr())
-    except RuntimeError:
-        return 0
 
 
 _ODD = {dtype for dtype in vars(torch).values() if isinstance(dtype, torch.dtype) and not hasattr(dtype, "itemsize")}

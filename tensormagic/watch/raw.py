@@ -44,6 +44,14 @@ def shape_of(tensor: Any) -> tuple[int, ...]:
         return ()
 
 
+def address_of(storage: Any) -> int:
+    """A storage's address, 0 where it has none to give (a fake tensor's, autograd's tensors of zeros)."""
+    try:
+        return int(storage.data_ptr())
+    except RuntimeError:
+        return 0
+
+
 def view(tensor: Any) -> Any:
     """The tensor's elements as a numpy array over its own memory, or None where there is none to read.
 
@@ -61,7 +69,7 @@ def view(tensor: Any) -> Any:
         return np.empty(tuple(shape), dtype)
     storage = private.get_storage(tensor)
     nbytes = storage.nbytes()
-    address = storage.data_ptr()
+    address = address_of(storage)
     if not address or not nbytes:
         return None
     itemsize = np.dtype(dtype).itemsize
@@ -75,7 +83,7 @@ def storage_bytes(storage: Any) -> bytes | None:
     """A copy of a CPU storage's bytes; None where it has no address (meta, an empty or fake storage)."""
     if storage.device.type != "cpu":
         return None
-    address = storage.data_ptr()
+    address = address_of(storage)
     return ctypes.string_at(address, storage.nbytes()) if address else None
 
 

@@ -22,13 +22,15 @@ class Table(Generic[Row]):
         flat: the rows one after the other, when they are there already (a loaded file).
     """
 
-    __slots__ = ("flat", "pack", "row", "width")
+    __slots__ = ("flat", "pack", "row", "unpack", "width")
 
     def __init__(self, row: type[Row], flat: Any = ()) -> None:
         self.row = row
         self.width = len(row._fields)
         self.flat = array("q", flat)
-        self.pack = Struct(f"{self.width}q").pack  # packing is half the price of array.extend
+        shape = Struct(f"{self.width}q")
+        self.unpack = shape.unpack_from
+        self.pack = shape.pack  # packing is half the price of array.extend
         if len(self.flat) % self.width:
             raise ValueError(f"{row.__name__}: {len(self.flat)} numbers do not make rows of {self.width}")
 
@@ -40,13 +42,13 @@ class Table(Generic[Row]):
         return len(self.flat) // self.width
 
     def __getitem__(self, index: int) -> Row:
-        count = len(self)
+        flat, width = self.flat, self.width
+        start = index * width
         if index < 0:
-            index += count
-        if not 0 <= index < count:
-            raise IndexError(f"{self.row.__name__} {index} of {count}")
-        start = index * self.width
-        return self.row(*self.flat[start : start + self.width])
+            start += len(flat)
+        if not 0 <= start < len(flat):
+            raise IndexError(f"{self.row.__name__} {index} of {len(self)}")
+        return self.row._make(self.unpack(flat, start * 8))
 
     def __iter__(self) -> Iterator[Row]:
         row, width, flat = self.row, self.width, self.flat

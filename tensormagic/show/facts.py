@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Any
 
 from tensormagic.analysis.findings.base import Facts, short
 from tensormagic.analysis.names import Named, NamesAt
-from tensormagic.recording.model import StateFlag
+from tensormagic.recording.model import Accumulation, Binding, StateFlag
 from tensormagic.show.words import catalogue
 
 MOST_STEPS = 1000  # steps that a view holds; loops are thinned beyond it
@@ -42,6 +43,30 @@ class Seen(Facts):
                 self._dicts.clear()
             self._dicts[step] = found
         return found
+
+    @functools.cached_property
+    def _backwards(self) -> dict[int, list[int]]:
+        return _grouped(self.recording.backwards.column("step"))
+
+    def backwards_of(self, step: int) -> list[int]:
+        """The backward runs of a step."""
+        return self._backwards.get(step, [])
+
+    @functools.cached_property
+    def _accumulations(self) -> dict[int, list[int]]:
+        return _grouped(self.recording.accumulations.column("run"))
+
+    def accumulations_of(self, run: int) -> list[Accumulation]:
+        """What a backward run did to each leaf that it reached."""
+        return [self.recording.accumulations[row] for row in self._accumulations.get(run, [])]
+
+    @functools.cached_property
+    def _bindings(self) -> dict[int, list[int]]:
+        return _grouped(self.recording.bindings.column("step"))
+
+    def bindings_of(self, step: int) -> list[Binding]:
+        """The names that were bound or unbound by a step."""
+        return [self.recording.bindings[row] for row in self._bindings.get(step, [])]
 
     @functools.cached_property
     def concerned(self) -> set[int]:
@@ -107,6 +132,14 @@ _OPERATORS = {
     "__mul__": "*", "__sub__": "-", "__truediv__": "/", "__pow__": "**", "__iadd__": "+=", "__imul__": "*=",
     "__isub__": "-=", "__itruediv__": "/=",
 }  # fmt: skip
+
+
+def _grouped(column: Iterable[int]) -> dict[int, list[int]]:
+    """value -> the rows that have it."""
+    found: dict[int, list[int]] = {}
+    for row, value in enumerate(column):
+        found.setdefault(value, []).append(row)
+    return found
 
 
 def _shown(facts: Facts) -> list[int]:

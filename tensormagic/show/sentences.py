@@ -47,7 +47,7 @@ class Sentence:
         self.parts += runs(self.seen.words.SAY[key], **facts)
 
     def build(self) -> list[Run]:
-        backward = [run for run in self.seen.recording.backwards if run.step == self.step]
+        backward = self.seen.backwards_of(self.step)
         writes = [
             self.seen.recording.writes[row] for row in self.index.writes_of_step(self.step)
             if self.seen.recording.writes[row].kind != WriteKind.ACCUMULATE
@@ -55,7 +55,7 @@ class Sentence:
         visible = [write for write in writes if self._reached(write)]
         fresh = self._fresh()
         if backward:
-            self._backward(len(self.seen.recording.backwards) and backward)
+            self._backward(backward)
         if visible:
             self._writes(visible)
         if fresh:
@@ -285,11 +285,11 @@ class Sentence:
 
     # ---- backward ------------------------------------------------------------------------------------------------
 
-    def _backward(self, found: list[Any]) -> None:
+    def _backward(self, found: list[int]) -> None:
         seen, recording = self.seen, self.seen.recording
         self.mark = "backward"
-        for run in found:
-            number = next(i for i, row in enumerate(recording.backwards) if row == run)
+        for number in found:
+            run = recording.backwards[number]
             edges = [recording.gradients[i] for i in range(run.first_edge, run.first_edge + run.edges)]
             order = list(dict.fromkeys(edge.source for edge in edges if edge.source >= 0))
             way = list(dict.fromkeys(seen.described(seen.flow.call_of_node(node)) for node in order))
@@ -300,7 +300,7 @@ class Sentence:
                 self.add("backward", root=root, way=text)
             else:
                 self.add("backward_bare", root=root)
-            added = [row for row in recording.accumulations if row.run == number]
+            added = seen.accumulations_of(number)
             fresh = [seen.name(row.object) + ".grad" for row in added if not row.in_place]
             more = [seen.name(row.object) + ".grad" for row in added if row.in_place]
             if self.index.string(run.kind) == "grad":
@@ -334,8 +334,8 @@ class Sentence:
         if gone and self.seen.recording.steps[self.step].frame == 0:
             self.add("gone", name=gone[0])
             return
-        for binding in self.seen.recording.bindings:
-            if binding.step == self.step and binding.object >= 0:
+        for binding in self.seen.bindings_of(self.step):
+            if binding.object >= 0:
                 row = self.index.object(binding.object)
                 text = self.index.path_text(binding.path)
                 if row.kind in (ObjectKind.MODULE, ObjectKind.OPTIMIZER, ObjectKind.INSTANCE) and "." not in text:

@@ -160,7 +160,7 @@ class _Drawing:
                     "say": runs("`{operation}` sends {text}.", operation=operation, text=text),
                 }
             )
-        leaves = [self._leaf(number, row) for row in seen.recording.accumulations if row.run == number]
+        leaves = [self._leaf(number, row) for row in seen.accumulations_of(number)]
         kind = seen.index.string(run.kind)
         root = seen.operand(run.root) if run.root >= 0 else ""
         return {"step": seen.place(run.step), "label": f"{root}.{kind}(), line {line}", "events": events,

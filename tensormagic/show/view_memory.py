@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,14 @@ def storages(seen: Seen) -> tuple[list[Storage], dict[int, int]]:
     A gradient is drawn beside its tensor, so the storage of a `.grad` has no place unless another name reaches it too.
     """
     states: dict[int, list[Any]] = {}
+    made: dict[Any, StorageState] = {}
     for place, step in enumerate(seen.shown):
-        current = _at(seen, step)
+        current = _at(seen, step, made)
         changed = _changed(seen, step)
         for number, state in current.items():
             hit = changed.get(number)
             if hit and "cells" in state:
-                state["changed"] = hit
+                state = {**state, "changed": hit}
             _note(states.setdefault(number, []), place, state)
         for number, known in states.items():
             if number not in current:
@@ -54,7 +56,8 @@ def _note(known: list[Any], place: int, state: StorageState) -> None:
         known.append([place, state])
 
 
-def _at(seen: Seen, step: int) -> dict[int, StorageState]:
+def _at(seen: Seen, step: int, made: dict[Any, StorageState]) -> dict[int, StorageState]:
+    """Storage -> how it looks after a step. `made` holds what was drawn before: most storages stay as they were."""
     grouped: dict[int, list[Named]] = {}
     grads: dict[str, Named] = {}
     names = seen.at(step)
@@ -64,7 +67,27 @@ def _at(seen: Seen, step: int) -> dict[int, StorageState]:
             grads[text[:-5]] = named
         elif named.state.storage >= 0:
             grouped.setdefault(named.state.storage, []).append(named)
-    return {number: _state(seen, step, number, found, grads) for number, found in grouped.items()}
+    result = {}
+    for number, found in grouped.items():
+        key = _key(seen, step, number, found, grads)
+        state = made.get(key)
+        if state is None:
+            state = made[key] = _state(seen, step, number, found, grads)
+        result[number] = state
+    return result
+
+
+def _key(seen: Seen, step: int, number: int, found: list[Named], grads: dict[str, Named]) -> Any:
+    """Everything that the picture of a storage depends on."""
+    index = seen.index
+    held = [grads[named.text] for named in found if named.text in grads]
+    return (
+        number, index.snapshot(number, step), index.storage_nbytes(number, step),
+        bisect_right(index.writes_to(number), step, key=lambda row: seen.recording.writes[row].step),
+        tuple((named.text, named.base, named.state_row) for named in found),
+        tuple((g.text, g.base, g.state_row, index.snapshot(g.state.storage, step), index.snapshot(g.state.storage, step, g.base))
+              for g in held if g.state),
+    )  # fmt: skip
 
 
 def _state(seen: Seen, step: int, number: int, found: list[Named], grads: dict[str, Named]) -> StorageState:
@@ -74,8 +97,11 @@ def _state(seen: Seen, step: int, number: int, found: list[Named], grads: dict[s
     geometry = index.geometry(first.state)
     total = index.storage_nbytes(number, step) // max(1, geometry.itemsize)
     version = max((named.state.version for named in found if named.state), default=0)
-    version = max([version] + [seen.recording.writes[row].after for row in index.writes_to(number)
-                               if seen.recording.writes[row].step <= step])  # fmt: skip
+    for row in index.writes_to(number):
+        write = seen.recording.writes[row]
+        if write.step > step:
+            break
+        version = max(version, write.after)
     head = f"{geometry.dtype} × {total} · {numbers.size(index.storage_nbytes(number, step))}"
     if version > 0:
         head += " · " + seen.say("version", n=version)

@@ -19,9 +19,16 @@ def matrices(seen: Seen, places: dict[int, int]) -> list[Any]:
     """[step, Matrix] wherever the matrix differs from the one before."""
     found: list[Any] = []
     every = max(1, len(seen.shown) // _ANSWERED_STEPS)
+    last: Any = None
     for place, step in enumerate(seen.shown):
         if place % every and place != len(seen.shown) - 1:
             continue
+        names = chosen(seen, step)
+        at = seen.at(step)
+        key = [(name, at[name].base, at[name].state_row) for name in names]
+        if key == last:
+            continue
+        last = key
         matrix = _matrix(seen, step, places)
         if not found or found[-1][1] != matrix:
             found.append([place, matrix])

@@ -206,11 +206,12 @@ def _length(runs: tuple[Any, Any]) -> int:
 def _bytes_in(runs: tuple[Any, Any], starts: Any, ends: Any) -> int:
     """How many bytes of `runs` lie in the ranges start .. end: bytes below each end less bytes below each start."""
     first, last = runs
-    before = np.concatenate([[0], np.cumsum(last - first)])
+    lengths = last - first
+    before = np.concatenate([[0], np.cumsum(lengths)])
 
     def below(address: Any) -> Any:
         run = np.searchsorted(first, address, side="right") - 1  # the run that begins at or before the address
-        inside = np.where(run >= 0, np.clip(address - first[run], 0, (last - first)[run]), 0)
+        inside = np.where(run >= 0, np.minimum(np.maximum(address - first[run], 0), lengths[run]), 0)
         return np.where(run >= 0, before[run] + inside, 0)
 
     return int((below(ends) - below(starts)).sum())

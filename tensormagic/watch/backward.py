@@ -6,6 +6,7 @@ of the cell. Gradients are read in hooks of the nodes that send them, since Accu
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -63,15 +64,13 @@ class Engine:
         """Stands where the engine's entry stood: the same result, the same errors."""
         if not self.mode.on:
             return original(roots, *args, **kwargs)
-        run: _Run | None = None
-        try:
-            with private.no_torch_function():
-                run = _Run(self, roots, args, kwargs)
-        except Exception as error:
-            self._fail(error)
+        hook = self._hook_off(self.mode.hook)
+        run = self._begin(roots, args, kwargs)
         clock = self.clock
         clock.engine += 1
         try:
+            if hook is not None:
+                sys.settrace(hook)
             if self.mode.nested:
                 with self.mode:
                     return original(roots, *args, **kwargs)
@@ -82,12 +81,35 @@ class Engine:
             raise
         finally:
             clock.engine -= 1
-            if run is not None:
-                try:
-                    with private.no_torch_function():
-                        run.finish()
-                except Exception as error:
-                    self._fail(error)
+            hook = self._hook_off(hook)
+            self._end(run)
+            if hook is not None:
+                sys.settrace(hook)
+
+    @staticmethod
+    def _hook_off(hook: Any) -> Any:
+        """Take the line tracer off while our own code runs (see `Lines.hook`); None where it is not there."""
+        if hook is None or sys.gettrace() is not hook:
+            return None
+        sys.settrace(None)
+        return hook
+
+    def _begin(self, roots: Any, args: Any, kwargs: Any) -> _Run | None:
+        try:
+            with private.no_torch_function():
+                return _Run(self, roots, args, kwargs)
+        except Exception as error:
+            self._fail(error)
+            return None
+
+    def _end(self, run: _Run | None) -> None:
+        if run is None:
+            return
+        try:
+            with private.no_torch_function():
+                run.finish()
+        except Exception as error:
+            self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         self.clock.notice("recorder-fault", "backward", error=type(error).__name__, text=str(error)[:200])

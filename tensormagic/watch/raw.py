@@ -24,6 +24,7 @@ _NUMPY = {
 for _name, _dtype in (("uint16", np.uint16), ("uint32", np.uint32), ("uint64", np.uint64)):
     if hasattr(torch, _name):
         _NUMPY[getattr(torch, _name)] = _dtype
+_LARGE = 1 << 12
 _INEXACT = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128}
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _NAMES: dict[Any, str] = {}
@@ -100,9 +101,13 @@ def non_finite(array: Any, bfloat16: bool = False) -> tuple[int, int]:
     if array.dtype.kind not in "fc":
         return 0, 0
     if array.dtype != np.float16 and array.size:
-        # One sum tells the ordinary case: it is finite only if every element is (a sum can overflow, so look again).
-        with np.errstate(all="ignore"):
-            total = array.sum()
+        # One number tells the ordinary case: it is finite only if every element is (it can overflow, so look again).
+        if array.size > _LARGE and array.flags.c_contiguous and array.dtype.kind == "f":
+            flat = array.reshape(-1)
+            total = np.dot(flat, flat)  # BLAS reads memory twice as fast as a sum
+        else:
+            with np.errstate(all="ignore"):
+                total = array.sum()
         if math.isfinite(total.real) and math.isfinite(total.imag):
             return 0, 0
     return int(np.count_nonzero(np.isnan(array))), int(np.count_nonzero(np.isinf(array)))

@@ -10,6 +10,7 @@ from IPython.core.error import UsageError
 from IPython.display import display
 
 from tensormagic import shell as inside
+from tensormagic.analysis.findings import ERROR
 from tensormagic.magic_live import LiveLine
 from tensormagic.magic_options import DEFAULT_NAME, Settings
 from tensormagic.recording.model import Recording
@@ -81,8 +82,20 @@ class Shelf:
                 trace.save(settings.save)
             except Exception as fault:
                 _tell(f"the trace could not be saved to {settings.save}", fault)
+        if recording.error is not None:
+            self._say_why(trace)
         if not running.of_every or recording.error is not None or len(recording.calls) or len(recording.writes):
             self.show(trace, settings)
+
+    def _say_why(self, trace: Trace) -> None:
+        """One line under the traceback, where a rule knows why the cell raised."""
+        try:
+            found = [finding for finding in trace.findings if finding.severity == ERROR]
+        except Exception as fault:
+            _tell("the findings could not be worked out", fault)
+            return
+        if found:
+            print(f"tensormagic: {found[0].message.replace('`', '')} {found[0].fix.replace('`', '')}")
 
     def _keep(self, trace: Trace, settings: Settings) -> None:
         name = settings.name or DEFAULT_NAME

@@ -102,11 +102,11 @@ def non_finite(array: Any, bfloat16: bool = False) -> tuple[int, int]:
         return 0, 0
     if array.dtype != np.float16 and array.size:
         # One number tells the ordinary case: it is finite only if every element is (it can overflow, so look again).
-        if array.size > _LARGE and array.flags.c_contiguous and array.dtype.kind == "f":
-            flat = array.reshape(-1)
-            total = np.dot(flat, flat)  # BLAS reads memory twice as fast as a sum
-        else:
-            with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
+            if array.size > _LARGE and array.flags.c_contiguous and array.dtype.kind == "f":
+                flat = array.reshape(-1)
+                total = np.dot(flat, flat)  # BLAS reads memory twice as fast as a sum
+            else:
                 total = array.sum()
         if math.isfinite(total.real) and math.isfinite(total.imag):
             return 0, 0

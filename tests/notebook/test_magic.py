@@ -301,3 +301,12 @@ def test_the_default_variable_is_still_ours_after_a_trace_with_a_name(shell):
     ran(shell, "%%tensortrace\nx = 3")
     assert shell.user_ns["_trace"] is not first
     assert shell.user_ns["_trace"] is not shell.user_ns["lesson"]
+
+
+def test_one_line_under_the_traceback_says_why_the_cell_raised(shell):
+    cell = "%%tensortrace\na = torch.ones(3, requires_grad=True)\nb = a.sigmoid()\nb[1] = 2.0\nb.sum().backward()"
+    done = ran(shell, cell)
+    assert type(done.error) is RuntimeError
+    told = [line for line in done.stdout.splitlines() if line.startswith("tensormagic:")]
+    assert len(told) == 1
+    assert told[0].startswith("tensormagic: Line 4 changed b in place, but sigmoid on line 3")

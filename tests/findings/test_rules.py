@@ -38,6 +38,13 @@ NEAR_MISSES = {
     "for i in range(3):\n    (w * 2).sum().backward()\n    opt.step()\n    opt.zero_grad()\n",
     "default-argument-written": "def f(x, start=torch.zeros(2)):\n    return start + x\na = f(torch.ones(2))\n"
     "b = f(torch.ones(2))\n",
+    "non-leaf-taken-for-leaf": "a = torch.tensor(5.0, requires_grad=True)\nb = a * 2\nb.retain_grad()\nb.backward()\n"
+    "seen = (a.grad, b.grad)\n",
+    "dirty-input-not-returned": RULES["dirty-input-not-returned"].example.replace("return x.clone()", "return x"),
+    "inference-tensor-used": "with torch.inference_mode():\n    x = torch.ones(3)\nw = torch.ones(3, requires_grad=True)\n"
+    "y = (x.clone() * w).sum()\n",
+    "tie-lost": "a = torch.nn.Linear(2, 2)\nb = torch.nn.Linear(2, 2)\nb.weight = a.weight\n"
+    "b.weight = torch.nn.Parameter(torch.ones(2, 2))\n",
 }  # fmt: skip
 
 

@@ -174,8 +174,3 @@ class Watch:
                 nodes, _, truncated = self.graph.walk([node])
                 self.recording.walks.add(self.clock.step, live.object, len(nodes), int(truncated))
                 del node, nodes
-
-
-def python_frame(depth: int = 1) -> FrameType:
-    """The caller's frame."""
-    return sys._getframe(depth + 1)

@@ -50,8 +50,10 @@ def plain(op: Any, inp: Any, args: Any, kwargs: Any) -> Any:
 def bits(tensor: torch.Tensor) -> Any:
     if tensor.layout != torch.strided or tensor.is_quantized:
         return tensor.layout
-    copy = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    return bytes(copy.untyped_storage()) if copy.numel() else b""
+    if torch._is_zerotensor(tensor):  # autograd's tensor of zeros without memory
+        return "zeros"
+    copy = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return bytes(copy.view(torch.uint8).numpy()) if copy.numel() else b""
 
 
 def facts(tensor: torch.Tensor) -> tuple[Any, ...]:

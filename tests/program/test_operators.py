@@ -52,7 +52,7 @@ def bits(tensor: torch.Tensor) -> Any:
         return tensor.layout
     if torch._is_zerotensor(tensor):  # autograd's tensor of zeros without memory
         return "zeros"
-    copy = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    copy = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format).reshape(-1)
     return bytes(copy.view(torch.uint8).numpy()) if copy.numel() else b""
 
 

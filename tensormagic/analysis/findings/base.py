@@ -10,7 +10,7 @@ from typing import Any
 from tensormagic.analysis.flow import Flow
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import NamesAt
-from tensormagic.recording.model import ErrorInfo, PathKind, Recording
+from tensormagic.recording.model import CallFlag, ErrorInfo, PathKind, Recording, StepKind
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -74,6 +74,22 @@ class Facts:
     @property
     def error(self) -> ErrorInfo | None:
         return self.recording.error
+
+    @functools.cached_property
+    def raised_call(self) -> int:
+        """The torch call that raised the exception which ended the cell, in its last line or in what that line called;
+        -1 where no call there raised."""
+        error, calls, steps = self.recording.error, self.recording.calls, self.recording.steps
+        if error is None:
+            return -1
+        for number in range(len(calls) - 1, -1, -1):
+            step = calls[number].step
+            if not calls[number].flags & CallFlag.RAISED:
+                continue
+            while 0 <= step < error.step and steps[step].kind == StepKind.RAISED:
+                step = steps[step].parent
+            return number if step == error.step else -1
+        return -1
 
     @functools.cached_property
     def end(self) -> NamesAt:

@@ -12,33 +12,33 @@ _TEXT = ("Inference tensors cannot be saved for backward", "Inplace update to in
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    error = facts.error
-    if error is None or not any(text in error.message for text in _TEXT):
+    error, call = facts.error, facts.raised_call
+    if error is None or call < 0 or not any(text in error.message for text in _TEXT):
         return
-    text = facts.index.line_text(error.step)
-    made: dict[int, list[str]] = {}
-    for name, named in facts.end.items():
-        if named.state is not None and named.state.flags & StateFlag.INFERENCE and named.object >= 0:
-            if name.split(".", 1)[0].split("[", 1)[0] in text:
-                line = facts.line_of_call(facts.index.maker(named.object))
-                made.setdefault(line, []).append(name)
-    for line, names in list(made.items())[:1]:
-        at = line if line > 0 else error.line
+    for item in facts.index.inputs(call):
+        state = facts.index.state_before_call(item.object, call)
+        if state is None or not state.flags & StateFlag.INFERENCE:
+            continue
+        names = facts.all_names(item.object)[:3]
+        made = facts.line_of_call(facts.index.maker(item.object))
+        known = made > 0
+        what = listed(names[:1]) or "A tensor of this line"
         yield Finding(
-            RULE.id, ERROR, at, tuple(names),
-            f"{listed(names[:3])} was made in inference mode (line {at}): autograd cannot keep such a tensor, so line "
-            f"{error.line} raised.",
+            RULE.id, ERROR, made if known else error.line, names,
+            f"{what} was made in inference mode" + (f" on line {made}" if known else "") + ": autograd may neither keep nor change "
+            f"such a tensor, so line {error.line} raised.",
             "Make it under `torch.no_grad()` instead, or `.clone()` it outside inference mode.",
-            {"made": at, "raised": error.line}, error.step,
+            {"raised": error.line} | ({"made": made} if known else {}), error.step,
         )  # fmt: skip
+        return
 
 
 RULE = Rule(
     id="inference-tensor-used",
-    sees="The errors about inference tensors: the tensors of that line that were made in inference mode.",
+    sees="The errors about inference tensors: the tensor of that call that was made in inference mode.",
     matters="The error does not say which tensor it is or where it was made.",
     example="with torch.inference_mode():\n    x = torch.ones(3)\nw = torch.ones(3, requires_grad=True)\ny = (x * w).sum()\n",
     instead="with torch.no_grad():\n    x = torch.ones(3)\n",
-    blind="Tensors that the raising line reaches only through a function.",
+    blind="Where the tensor was made, if that was before the cell. Of several in one call the first is told.",
     find=find,
 )

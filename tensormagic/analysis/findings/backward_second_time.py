@@ -9,52 +9,90 @@ from tensormagic.recording.model import Backward, BackwardFlag, SavedFlag
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    error, recording = facts.error, facts.recording
+    error, recording, line_of = facts.error, facts.recording, facts.index.line_of
     if error is None or "backward through the graph a second time" not in error.message:
         return
     freed = [saved for saved in recording.saved if saved.stale == SavedFlag.FREED]
     if not freed:
         return
-    run = recording.backwards[freed[-1].run]
-    nodes = [saved.seq for saved in freed if saved.run == freed[-1].run]
-    first = _first(facts, nodes, freed[-1].run)
-    shared_step = max(facts.flow.step_of_node(node) for node in nodes)
-    shared = facts.index.line_of(shared_step)
-    first_line = facts.index.line_of(first.step) if first is not None else -1
-    held = [name for node in nodes for name in _named(facts, node)]
-    roots = [facts.name(run.root, "")] + ([facts.name(first.root, "")] if first is not None else [])
-    names = tuple(dict.fromkeys(name for name in (*roots, *held) if name))
-    loop = facts.loop_of(run.step)
-    outside = loop is not None and facts.loop_of(shared_step) != loop
-    line = shared if outside else first_line if first_line > 0 else shared
-    what = listed(held[:2]) or "that piece of the graph"
-    if outside:
+    number = freed[-1].run
+    found = _first(facts, {saved.seq for saved in freed if saved.run == number}, number)
+    if found is None:
+        return
+    run, (first, nodes) = recording.backwards[number], found
+    node = max(nodes, key=facts.flow.call_of_node)
+    step = facts.flow.step_of_node(node)
+    shared, first_line = line_of(step), line_of(first.step)
+    if shared < 1 or first_line < 1:
+        return
+    held = list(dict.fromkeys(name for one in sorted(nodes, reverse=True) for name in _named(facts, one)))
+    root, earlier = facts.names(run.root)[:1], facts.names(first.root)[:1]
+    names = tuple(dict.fromkeys((*root, *earlier, *held)))
+    what = f" ({listed(held[:2])})" if held else ""
+    line, fix = first_line, f"Add the losses and call backward once, or `retain_graph=True` on line {first_line}."
+    if _outside(facts, step, run.step):
+        line = shared
         text = (
-            f"Every time round, backward goes through what line {shared} built once, before the loop ({what}); the first "
-            f"backward freed it."
+            f"Every time round, backward goes through what line {shared} built once, before the loop{what}; the first backward "
+            f"freed it."
         )
-        fix = f"If no gradient is wanted there: `.detach()` on line {shared}. Else build it inside the loop."
+        fix = f"Compute it inside the loop; or, if no gradient is wanted there, `.detach()` on line {shared}."
+    elif run.root == first.root:
+        text = (
+            f"Line {error.line} calls backward on {listed(root) or 'the same loss'} again, but the backward on line {first_line} "
+            f"had gone through its graph and freed it."
+        )
+        fix = f"Call backward once; if both are meant, `retain_graph=True` on line {first_line}."
+    elif first_line == line_of(run.step):
+        line = shared
+        text = (
+            f"Backward on line {error.line} goes on into what line {shared} built the time before{what}, whose graph the backward "
+            f"then had freed: the value was carried over with its graph."
+        )
+        fix = "Carry the value without its graph: `.detach()` it before the next round."
     else:
         text = (
-            f"Line {error.line} goes back through what line {shared} built ({what}), but the backward on line {first_line} "
-            f"had gone through it and freed it."
+            f"Line {error.line} goes back through what line {shared} built{what}, but the backward on line {first_line} had "
+            f"gone through it and freed it."
         )
-        fix = f"Add the losses and call backward once, or `retain_graph=True` on line {first_line}."
     lines = {"first": first_line, "shared": shared, "raised": error.line}
-    yield Finding(RULE.id, ERROR, line, names, text, fix, {k: v for k, v in lines.items() if v > 0}, run.step)
+    yield Finding(RULE.id, ERROR, line, names, text, fix, lines, run.step)
 
 
-def _first(facts: Facts, nodes: list[int], failed: int) -> Backward | None:
-    """The last run before the failed one that went through one of the nodes and did not keep the graph."""
-    wanted = set(nodes)
+def _first(facts: Facts, freed: set[int], failed: int) -> tuple[Backward, set[int]] | None:
+    """The last run before the failed one that went through freed nodes and did not keep the graph, and the nodes of both.
+
+    The failed run itself freed what it had gone through before it came to them: those are not shared.
+    """
+    runs = facts.recording.backwards
+    mine = _graph(facts, runs[failed])
     for number in range(failed - 1, -1, -1):
-        run = facts.recording.backwards[number]
-        if run.flags & BackwardFlag.RETAIN:
-            continue
-        state = facts.index.state(run.root, run.step)
-        if state is not None and state.node >= 0 and wanted & facts.flow.reachable(state.node):
-            return run
+        both = mine & _graph(facts, runs[number])
+        if not runs[number].flags & BackwardFlag.RETAIN and freed & both:
+            return runs[number], both
     return None
+
+
+def _graph(facts: Facts, run: Backward) -> set[int]:
+    """The nodes on the way back from a run's root of which the call is known."""
+    state = facts.index.state(run.root, run.step)
+    if state is None or state.node < 0:
+        return set()
+    return {node for node in facts.flow.reachable(state.node) if facts.flow.call_of_node(node) >= 0}
+
+
+def _outside(facts: Facts, built: int, called: int) -> bool:
+    """Was the piece built before the loop in which backward is called began? The loop may stand in a calling function."""
+    loops = [loop for step in _callers(facts, called) if (loop := facts.loop_of(step)) is not None]
+    around = {loop for step in _callers(facts, built) if (loop := facts.loop_of(step)) is not None}
+    return any(loop not in around for loop in loops)
+
+
+def _callers(facts: Facts, step: int) -> Iterator[int]:
+    """A step and the steps that called it, from within."""
+    while step >= 0:
+        yield step
+        step = facts.recording.steps[step].parent
 
 
 def _named(facts: Facts, node: int) -> list[str]:
@@ -71,6 +109,7 @@ RULE = Rule(
     example="w = torch.ones(3, requires_grad=True)\nh = (w * w).sum()\nloss_a, loss_b = h * 2, h * 3\n"
     "loss_a.backward()\nloss_b.backward()\n",
     instead="(loss_a + loss_b).backward()\n",
-    blind="Graphs built before the cell: their lines are not known.",
+    blind="Graphs built before the cell, or freed by a backward before it: their lines are not known. Saved tensors that the "
+    "program asks a freed node for itself.",
     find=find,
 )

@@ -82,13 +82,15 @@ class Facts:
         error, calls, steps = self.recording.error, self.recording.calls, self.recording.steps
         if error is None:
             return -1
+        outermost = error.frames[0][2] if error.frames else error.line
         for number in range(len(calls) - 1, -1, -1):
             step = calls[number].step
             if not calls[number].flags & CallFlag.RAISED:
                 continue
-            while 0 <= step < error.step and steps[step].kind == StepKind.RAISED:
+            while 0 <= step < error.step and steps[step].kind == StepKind.RAISED and steps[step].parent >= 0:
                 step = steps[step].parent
-            return number if step == error.step else -1
+            # After the line that raised, `finally` may still have run others: then the traceback's line tells.
+            return number if step == error.step or self.index.line_of(step) == outermost else -1
         return -1
 
     @functools.cached_property

@@ -2,46 +2,129 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tensormagic.analysis.findings.base import ERROR, Facts, Finding, Rule, listed, short
-from tensormagic.analysis.flow import Cut
+from tensormagic.analysis.flow import VALUES_OUT, Cut
 from tensormagic.analysis.gradient import CUT_WORDS
 from tensormagic.recording.model import ObjectKind, StateFlag
+
+_TEXT = "does not require grad and does not have a grad_fn"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
     error = facts.error
-    if error is None or "does not require grad and does not have a grad_fn" not in error.message:
+    if error is None or _TEXT not in error.message:
         return
     root = _root(facts)
     if root < 0:
         return
-    found = _cuts(facts, root)
-    name = facts.name(root, "the loss")
-    if not found:
-        line = facts.line_of_call(facts.index.maker(root))
-        yield Finding(
-            RULE.id, ERROR, max(line, error.line if line < 0 else line), (name,),
-            f"`{name}` has no graph: nothing that it was computed from wants a gradient.",
-            "Ask for one where the parameters are made: `requires_grad=True`.", {"raised": error.line}, error.step,
-        )  # fmt: skip
-        return
-    cut, leaves = found
-    words = CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)
-    yield Finding(
-        RULE.id, ERROR, cut.line, tuple(dict.fromkeys((name, *leaves))),
-        f"`{name}` has no graph, so line {error.line} raised: {words}" + (f", and {listed(leaves[:3])} is cut off." if leaves else "."),
-        f"Compute it with the graph: change line {cut.line}.", {"cut": cut.line, "raised": error.line}, cut.step,
-    )  # fmt: skip
+    name = f"`{facts.name(root)}`" if facts.names(root) else "What backward was called on"
+    why = _cut(facts, root) or _numbers(facts, root) or _frozen(facts, root) or _never(facts, root)
+    text = f"{name} has no graph, so line {error.line} raised: {why.text}."
+    line = why.line if why.line > 0 else error.line
+    lines = {why.role: why.line, "raised": error.line} if why.line > 0 else {"raised": error.line}
+    names = tuple(dict.fromkeys((*facts.names(root)[:1], *why.names)))
+    yield Finding(RULE.id, ERROR, line, names, text, why.fix, lines, why.step)
+
+
+class _Why(NamedTuple):
+    role: str
+    line: int
+    names: tuple[str, ...]
+    text: str
+    fix: str
+    step: int
 
 
 def _root(facts: Facts) -> int:
-    """What the backward that raised was called on."""
-    for number in range(len(facts.recording.calls) - 1, -1, -1):
-        if short(facts.index.function(number)) in ("backward", "grad") and facts.index.inputs(number):
-            return facts.index.inputs(number)[0].object
-    return -1
+    """What the backward that raised was called on: torch says which of several."""
+    call = facts.raised_call
+    if facts.error is None or call < 0 or short(facts.index.function(call)) not in ("backward", "grad"):
+        return -1
+    told = re.search(r"element (\d+) of tensors", facts.error.message)
+    taken = facts.index.inputs(call)
+    place = int(told.group(1)) if told is not None else 0
+    return taken[place].object if place < len(taken) else -1
+
+
+def _cut(facts: Facts, root: int) -> _Why | None:
+    """A call between the leaves and the root took the values and left the graph behind."""
+    found = _cuts(facts, root)
+    if found is None:
+        return None
+    cut, leaves = found
+    text = CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)
+    if leaves:
+        text += f", and {listed(leaves[:3])} {'is' if len(leaves) == 1 else 'are'} cut off"
+    return _Why("cut", cut.line, leaves, text, f"Compute it with the graph: change line {cut.line}.", cut.step)
+
+
+def _numbers(facts: Facts, root: int) -> _Why | None:
+    """A tensor that the root was computed from was made from plain numbers, on the line that took them out of a graph.
+
+    Numbers that were taken out on an earlier line may have gone anywhere: nothing is said then.
+    """
+    calls = facts.recording.calls
+    taken = {calls[cut.call].step: cut for cut in facts.flow.cuts.values() if cut.reason == "values"}
+    for object in _origins(facts, root):
+        call = facts.index.maker(object)
+        cut = taken.get(calls[call].step) if call >= 0 else None
+        if cut is not None and cut.call < call:
+            text = CUT_WORDS["values"].format(call=facts.described(cut.call), line=cut.line)
+            fix = f"Stay with tensors on line {cut.line}: no numbers on the way to the loss."
+            return _Why("cut", cut.line, facts.names(cut.source)[:1], text, fix, cut.step)
+    return None
+
+
+def _frozen(facts: Facts, root: int) -> _Why | None:
+    """Tensors that the root was computed from had their requires_grad switched off in this cell."""
+    index = facts.index
+    origins = _origins(facts, root)
+    off: dict[int, list[int]] = {}
+    for object in origins:
+        switched = [
+            call for call in index.calls_from(object)
+            if index.function(call) in ("Tensor.requires_grad_", "Tensor.requires_grad =") and call < facts.raised_call
+        ]  # fmt: skip
+        if switched and "False" in index.args(switched[-1]):
+            off.setdefault(facts.line_of_call(switched[-1]), []).append(object)
+    if not off:
+        return None
+    line = max(off)
+    names = tuple(name for object in off[line] for name in facts.names(object)[:1])
+    step = index.recording.calls[[c for c in index.calls_from(off[line][0]) if facts.line_of_call(c) == line][-1]].step
+    text = f"line {line} switched requires_grad off for {listed(names[:3]) or 'what it is computed from'}, and nothing else in it wants a gradient"
+    return _Why("switched off", line, names, text, "Leave it on for what is to be trained.", step)
+
+
+def _never(facts: Facts, root: int) -> _Why:
+    """Nothing was cut that was seen: nobody asked for a gradient."""
+    call = facts.index.maker(root)
+    origins = [name for object in _origins(facts, root) if object != root for name in facts.names(object)[:1]]
+    text = "no tensor that it was computed from wants a gradient" + (f" (it comes from {listed(origins[:3])})" if origins else "")
+    fix = "Ask for one where the parameters are made: `requires_grad=True`."
+    if any(facts.index.function(number) in VALUES_OUT for number in range(max(call, 0))):
+        text += "; what went through plain numbers or NumPy has left its graph behind"
+        fix += " Stay with tensors on the way to the loss."
+    step = facts.recording.calls[call].step if call >= 0 else -1
+    return _Why("made", facts.line_of_call(call), tuple(origins), text, fix, step)
+
+
+def _origins(facts: Facts, root: int) -> list[int]:
+    """What the root was computed from: the tensors on the way back that no call computed from others, oldest first."""
+    found, seen, stack = [], {root}, [root]
+    while stack:
+        object = stack.pop()
+        call = facts.index.maker(object)
+        taken = [item.object for item in facts.index.inputs(call) if item.object != object] if call >= 0 else []
+        if not taken:
+            found.append(object)
+        stack += [one for one in taken if one not in seen]
+        seen.update(taken)
+    return sorted(found)
 
 
 def _cuts(facts: Facts, root: int) -> tuple[Cut, tuple[str, ...]] | None:
@@ -67,10 +150,12 @@ def _cuts(facts: Facts, root: int) -> tuple[Cut, tuple[str, ...]] | None:
 
 RULE = Rule(
     id="no-graph-at-backward",
-    sees="The error that backward was called on a tensor without a graph: the call or the mode that cut it.",
+    sees="The error that backward was called on a tensor without a graph: the call or the mode that cut it, what switched "
+    "requires_grad off, or that nobody asked for a gradient.",
     matters="The error names backward's line; setting requires_grad on the loss silences it and trains nothing.",
     example="w = torch.ones(2, requires_grad=True)\nloss = (w * 2).sum().detach()\nloss.backward()\n",
     instead="loss = (w * 2).sum()\n",
-    blind="Cuts made before this cell.",
+    blind="Cuts made before this cell. Numbers that were taken out of a graph on one line and made a tensor on another: the "
+    "finding then says what the tensor comes from.",
     find=find,
 )

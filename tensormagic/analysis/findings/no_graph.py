@@ -96,7 +96,8 @@ def _frozen(facts: Facts, root: int) -> _Why | None:
     line = max(off)
     names = tuple(name for object in off[line] for name in facts.names(object)[:1])
     step = index.recording.calls[[c for c in index.calls_from(off[line][0]) if facts.line_of_call(c) == line][-1]].step
-    text = f"line {line} switched requires_grad off for {listed(names[:3]) or 'what it is computed from'}, and nothing else in it wants a gradient"
+    what = listed(names[:3]) or "what it is computed from"
+    text = f"line {line} switched requires_grad off for {what}, and nothing else in it wants a gradient"
     return _Why("switched off", line, names, text, "Leave it on for what is to be trained.", step)
 
 

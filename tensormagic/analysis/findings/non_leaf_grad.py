@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import ERROR, WARNING, Facts, Finding, Rule
 from tensormagic.recording.model import State, StateFlag
 
+_ASKS = re.compile(r"\.grad\s+is\s+(not\s+)?None")
 _TEXT = "can't optimize a non-leaf Tensor"
 
 
@@ -16,19 +18,33 @@ def find(facts: Facts) -> Iterator[Finding]:
     for number in range(len(facts.recording.calls)):
         if index.function(number) != "Tensor.grad" or facts.flow.is_bookkeeping(number):
             continue
+        if _ASKS.search(index.line_text(facts.recording.calls[number].step)):
+            continue  # the program knows that there may be none
         for item in index.inputs(number):
             state = index.state_before_call(item.object, number)
             if _mistaken(state) and item.object not in told and facts.all_names(item.object):
                 told.add(item.object)
-                yield _finding(facts, item.object, facts.line_of_call(number), WARNING)
+                yield _finding(facts, item.object, facts.line_of_call(number), _severity(facts, number))
     error = facts.error
     if error is not None and _TEXT in error.message:
         for named in facts.end.values():
             if _mistaken(named.state) and named.object not in told and named.object >= 0:
                 line = facts.line_of_call(index.maker(named.object))
-                if 0 < line <= error.line and facts.name(named.object) in index.line_text(error.step):
+                if 0 < line <= error.line and _says(index.line_text(error.step), facts.name(named.object)):
                     told.add(named.object)
                     yield _finding(facts, named.object, error.line, ERROR)
+
+
+def _severity(facts: Facts, read: int) -> str:
+    """An error where the line that read the None fell over it."""
+    error = facts.error
+    fell = error is not None and "NoneType" in error.message and facts.line_of_call(read) == error.line
+    return ERROR if fell else WARNING
+
+
+def _says(text: str, name: str) -> bool:
+    """Does a line of code speak of a name, or of what holds it?"""
+    return re.search(rf"\b{re.escape(re.split(r'[.[]', name, maxsplit=1)[0])}\b", text) is not None
 
 
 def _mistaken(state: State | None) -> bool:
@@ -59,6 +75,6 @@ RULE = Rule(
     matters="The name holds a result, not the parameter: its gradient is None and nothing trains it.",
     example="a = torch.tensor(5.0, requires_grad=True) * 0.1\n(a * 2).backward()\nseen = a.grad\n",
     instead="a = (torch.tensor(5.0) * 0.1).requires_grad_()\n",
-    blind="Reads inside libraries, and `.grad` read in another cell.",
+    blind="Reads inside libraries, and `.grad` read in another cell. A line that asks whether `.grad` is None is no mistake.",
     find=find,
 )

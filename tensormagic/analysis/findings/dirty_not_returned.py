@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import ERROR, Facts, Finding, Rule
+from tensormagic.recording.model import StateFlag, StepKind
 
 _TEXT = "Some elements marked as dirty during the forward method were not returned as output"
 
@@ -15,32 +14,50 @@ def find(facts: Facts) -> Iterator[Finding]:
     error = facts.error
     if error is None or _TEXT not in error.message:
         return
-    recording, index = facts.recording, facts.index
-    for step in range(len(recording.steps) - 1, -1, -1):
-        frame = index.frame_of(step)
-        if index.string(frame.function).rsplit(".", 1)[-1] != "forward" or not _returns(index.line_text(step)):
-            continue
-        written = [row for row in recording.writes if recording.steps[row.step].frame == recording.steps[step].frame]
-        line = index.line_of(step)
-        names = tuple(dict.fromkeys(name for row in written for name in facts.all_names(row.object)[:1]))
-        changed = index.line_of(written[0].step) if written else -1
-        yield Finding(
-            RULE.id, ERROR, line, (*names, *facts.parameters().values()),
-            f"Line {line} returns another tensor than the one that `forward` changed in place and marked as dirty.",
-            "Return the marked tensor itself.",
-            {"returned": line, "raised": error.line} | ({"changed": changed} if changed > 0 else {}), step,
-        )  # fmt: skip
+    step = _end_of_forward(facts, error.step)
+    if step < 0:
         return
+    recording, index = facts.recording, facts.index
+    frame, line = recording.steps[step].frame, index.line_of(step)
+    written = [row for row in recording.writes if recording.steps[row.step].frame == frame]
+    changed = index.line_of(written[0].step) if written else -1
+    names = [name for row in written for name in facts.all_names(row.object)[:1]]
+    returns = index.line_text(step).startswith("return")
+    yield Finding(
+        RULE.id, ERROR, line, tuple(dict.fromkeys((*names, *_behind(facts, [row.object for row in written])))),
+        f"Line {line} " + ("returns something else than" if returns else "ends `forward` without returning")
+        + " the tensor that `forward` changed in place and marked as dirty.",
+        "Return the marked tensor itself.",
+        {"returned": line, "raised": error.line} | ({"changed": changed} if changed > 0 else {}), step,
+    )  # fmt: skip
 
 
-def _returns(text: str) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(f"def f():\n {text}")
-        except SyntaxError:
-            return False  # a line of a longer statement
-    return isinstance(tree.body[0], ast.FunctionDef) and isinstance(tree.body[0].body[0], ast.Return)
+def _end_of_forward(facts: Facts, last: int) -> int:
+    """The step at which the Function's forward ended: the last to end before the lines that the exception went through."""
+    steps, raised = facts.recording.steps, set()
+    for step in range(last, -1, -1):
+        if steps[step].kind == StepKind.RAISED:
+            raised.add(steps[step].frame)
+        elif steps[step].frame in raised:
+            return -1  # the forward was not watched: it is not defined in the notebook
+        elif facts.index.string(facts.index.frame_of(step).function).rsplit(".", 1)[-1] == "forward":
+            return step
+    return -1
+
+
+def _behind(facts: Facts, objects: list[int]) -> list[str]:
+    """Names of the leaves that the changed tensors were computed from."""
+    seen, stack = set(objects), list(objects)
+    while stack:
+        call = facts.index.maker(stack.pop())
+        taken = [item.object for item in facts.index.inputs(call)] if call >= 0 else []
+        stack += [one for one in taken if one not in seen]
+        seen.update(taken)
+    wanted = [
+        one for one in sorted(seen) if (state := facts.index.state(one)) is not None
+        and state.flags & StateFlag.LEAF and state.flags & StateFlag.REQUIRES_GRAD
+    ]  # fmt: skip
+    return [name for one in wanted for name in facts.names(one)[:1]]
 
 
 RULE = Rule(

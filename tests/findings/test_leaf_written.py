@@ -35,7 +35,8 @@ def test_inside_a_function_the_line_is_that_of_the_write():
     [
         LEAF + "with torch.no_grad():\n    w[0] = 2.0\n",
         LEAF + "h = w * 1\nh[0] = 2.0\n",
-        LEAF + "try:\n    w.add_(1)\nexcept RuntimeError:\n    pass\nraise RuntimeError('a leaf Variable that requires grad "
+        LEAF
+        + "try:\n    w.add_(1)\nexcept RuntimeError:\n    pass\nraise RuntimeError('a leaf Variable that requires grad "
         "is being used in an in-place operation')\n",
     ],
 )

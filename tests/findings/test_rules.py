@@ -43,6 +43,9 @@ NEAR_MISSES = {
     "dirty-input-not-returned": RULES["dirty-input-not-returned"].example.replace("return x.clone()", "return x"),
     "inference-tensor-used": "with torch.inference_mode():\n    x = torch.ones(3)\nw = torch.ones(3, requires_grad=True)\n"
     "y = (x.clone() * w).sum()\n",
+    "view-written-in-place": "x = torch.ones(4, requires_grad=True) * 1.0\nv = x[:2]\nv.add_(1)\n",
+    "detach-on-a-view": "x = torch.ones(4, requires_grad=True) * 2\nv = x[:2]\nv = v.detach()\nx.detach_()\n",
+    "transform-misuse": "def f(x):\n    return x.sum()\nout = torch.vmap(f)(torch.ones(3, 2)).tolist()\n",
     "tie-lost": "a = torch.nn.Linear(2, 2)\nb = torch.nn.Linear(2, 2)\nb.weight = a.weight\n"
     "b.weight = torch.nn.Parameter(torch.ones(2, 2))\n",
 }  # fmt: skip

@@ -105,7 +105,9 @@ def _never(facts: Facts, root: int) -> _Why:
     """Nothing was cut that was seen: nobody asked for a gradient."""
     call = facts.index.maker(root)
     origins = [name for object in _origins(facts, root) if object != root for name in facts.names(object)[:1]]
-    text = "no tensor that it was computed from wants a gradient" + (f" (it comes from {listed(origins[:3])})" if origins else "")
+    text = "no tensor that it was computed from wants a gradient" + (
+        f" (it comes from {listed(origins[:3])})" if origins else ""
+    )
     fix = "Ask for one where the parameters are made: `requires_grad=True`."
     if any(facts.index.function(number) in VALUES_OUT for number in range(max(call, 0))):
         text += "; what went through plain numbers or NumPy has left its graph behind"

@@ -39,7 +39,7 @@ def _cut_before(facts: Facts, number: int, object: int) -> Cut | None:
     """What had cut the tensor off: on the way to it, or on the line that made it from numbers of the graph."""
     flow, calls, made = facts.flow, facts.recording.calls, facts.index.maker(object)
     for cut in flow.cuts.values():
-        if 0 <= cut.target and cut.call < number and object in flow.data_reaches(cut.target):
+        if cut.target >= 0 and cut.call < number and object in flow.data_reaches(cut.target):
             return cut
     if facts.index.function(number) in REWRAP:
         for item in facts.index.inputs(number):  # torch.tensor(loss, requires_grad=True): the call is the cut
@@ -72,7 +72,12 @@ def _rewrapped_result(facts: Facts, cut: Cut) -> bool:
     source = facts.index.state_before_call(cut.source, cut.call)
     computed = source is not None and not source.flags & StateFlag.LEAF
     leaves = _leaves(facts, cut)
-    return cut.reason == "rewrap" and computed and bool(leaves) and not any(leaf in facts.flow.reached_leaves for leaf in leaves)
+    return (
+        cut.reason == "rewrap"
+        and computed
+        and bool(leaves)
+        and not any(leaf in facts.flow.reached_leaves for leaf in leaves)
+    )
 
 
 def _finding(facts: Facts, number: int, object: int, cut: Cut) -> Finding:
@@ -97,7 +102,7 @@ RULE = Rule(
     example="net = torch.nn.Linear(2, 1)\nloss = net(torch.ones(4, 2)).detach().pow(2).mean()\n"
     "loss.requires_grad = True\nloss.backward()\n",
     instead="loss = net(torch.ones(4, 2)).pow(2).mean()\n",
-    blind="Cuts made before this cell, and numbers that were taken out of the graph on another line. A detached copy that is trained on purpose (an adversarial input) looks the same "
-    "when backward is called on it directly.",
+    blind="Cuts made before this cell, and numbers that were taken out of the graph on another line. A detached copy that is "
+    "trained on purpose (an adversarial input) looks the same when backward is called on it directly.",
     find=find,
 )

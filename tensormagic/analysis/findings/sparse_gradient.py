@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import ERROR, Facts, Finding, Rule, listed
 
-
 # Parts of the texts of torch and its optimizers when an operation has no form for sparse tensors.
-_TEXT = re.compile(r"Sparse(CPU|CUDA|TensorImpl)|sparse gradient|add\(sparse, dense\)|[Ss]parse (layout )?tensor|sparse_coo")
+_TEXT = re.compile(
+    r"Sparse(CPU|CUDA|TensorImpl)|sparse gradient|add\(sparse, dense\)|[Ss]parse (layout )?tensor|sparse_coo"
+)
 
 
 def find(facts: Facts) -> Iterator[Finding]:

@@ -45,7 +45,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     if made < 0:
         why, fix = "of how it was made", "Make a new tensor instead of writing in place."
     yield Finding(
-        RULE.id, ERROR, error.line, names, f"Line {error.line} may not write into {name} in place: {why}.", fix, lines, error.step
+        RULE.id,
+        ERROR,
+        error.line,
+        names,
+        f"Line {error.line} may not write into {name} in place: {why}.",
+        fix,
+        lines,
+        error.step,
     )
 
 

@@ -72,7 +72,7 @@ def _made(facts: Facts, named: Named) -> tuple[str, int, dict[str, int]]:
     object = named.base
     call = index.maker(object)
     row = index.object(object)
-    line = facts.line_of_call(call) if call >= 0 else index.line_of(row.step)
+    line = facts.line_of_call(call) if call >= 0 else index.cell_line(row.step)
     bound_step, bound = _bound(facts, named)
     lines = {"made": line} if line > 0 else {}
     text = _made_text(facts, named, call, line)
@@ -116,7 +116,7 @@ def _bound(facts: Facts, named: Named) -> tuple[int, int]:
     for binding in facts.index.bindings(named.frame, named.path):
         if binding.object == named.base:
             step = max(step, binding.step)
-    return step, facts.index.line_of(step) if step >= 0 else -1
+    return step, facts.index.cell_line(step) if step >= 0 else -1
 
 
 def _moved(facts: Facts, named: Named) -> int:
@@ -126,7 +126,7 @@ def _moved(facts: Facts, named: Named) -> int:
     for before, after in itertools.pairwise(rows):
         old, new = facts.recording.states[before], facts.recording.states[after]
         if old.storage != new.storage and old.storage >= 0:
-            line = facts.index.line_of(new.step)
+            line = facts.index.cell_line(new.step)
     return line
 
 
@@ -177,7 +177,7 @@ def _writes(facts: Facts, named: Named) -> str:
     if state is None or state.storage < 0:
         return ""
     lines = sorted(
-        {facts.index.line_of(facts.recording.writes[row].step) for row in facts.index.writes_to(state.storage)}
+        {facts.index.cell_line(facts.recording.writes[row].step) for row in facts.index.writes_to(state.storage)}
     )
     lines = [line for line in lines if line > 0]
     if not lines:

@@ -88,8 +88,8 @@ class Flow:
         return self.recording.calls[call].step if call >= 0 else -1
 
     def line_of_node(self, seq: int) -> int:
-        """The line of the call that made a node, -1 where none was seen."""
-        return self.index.line_of(self.step_of_node(seq))
+        """The line of the cell at which the call that made a node was made, -1 where none was seen."""
+        return self.index.cell_line(self.step_of_node(seq))
 
     @functools.cached_property
     def node_names(self) -> dict[int, str]:
@@ -159,7 +159,7 @@ class Flow:
 
     def _told(self, number: int, function: str, source: int, target: int, state: State | None) -> Cut:
         row = self.recording.calls[number]
-        step, line = row.step, self.index.line_of(row.step)
+        step, line = row.step, self.index.cell_line(row.step)
         dtype = self.index.geometry(state).dtype if state is not None else ""
         if function in VALUES_OUT:
             reason = "values"
@@ -178,7 +178,7 @@ class Flow:
             off = self.switched_off(number)
             if off >= 0:
                 step = self.recording.calls[off].step
-                line = self.index.line_of(step)
+                line = self.index.cell_line(step)
         else:
             reason = "no_derivative"
         return Cut(number, reason, line, step, source, target)

@@ -77,7 +77,7 @@ def _missing(facts: Facts, object: int) -> Reason:
     if not runs:
         return Reason("Its `.grad` is None: no backward ran in this cell.", -1, "unused")
     if all(run.flags & BackwardFlag.RAISED for run in runs):
-        line = index.line_of(runs[len(runs) - 1].step)
+        line = index.cell_line(runs[len(runs) - 1].step)
         return Reason(f"Its `.grad` is None because backward on line {line} raised before it arrived.", line, "raised")
     numbers = [cut for cut in cuts if cut.reason in ("values", "detach", "data")]
     if numbers:
@@ -118,7 +118,7 @@ def _cleared(facts: Facts, object: int) -> Reason | None:
             path = facts.recording.paths[binding.path].parent
             owner = [b for b in index.bindings(binding.frame, path) if b.step <= binding.step]
             if owner and owner[-1].object == object:
-                line = index.line_of(binding.step)
+                line = index.cell_line(binding.step)
     if line < 0:
         return None
     return Reason(f"Its `.grad` is None because line {line} cleared it.", line, "cleared", True)
@@ -128,7 +128,7 @@ def _present(facts: Facts, named: Named, grad: Named) -> Reason:
     """What the gradient that is there is made of, or why it is zero."""
     index = facts.index
     rows = [row for row in facts.recording.accumulations if row.object == named.base]
-    lines = [index.line_of(facts.recording.backwards[row.run].step) for row in rows]
+    lines = [index.cell_line(facts.recording.backwards[row.run].step) for row in rows]
     if not rows:
         return Reason("Its `.grad` was there before this cell or was put there by hand.")
     last = facts.recording.blobs[rows[-1].after] if rows[-1].after >= 0 else None

@@ -9,7 +9,7 @@ from tensormagic.recording.model import Backward, BackwardFlag, SavedFlag
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    error, recording, line_of = facts.error, facts.recording, facts.index.line_of
+    error, recording, line_of = facts.error, facts.recording, facts.line
     if error is None or "backward through the graph a second time" not in error.message:
         return
     freed = [saved for saved in recording.saved if saved.stale == SavedFlag.FREED]
@@ -43,7 +43,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"had gone through its graph and freed it."
         )
         fix = f"Call backward once; if both are meant, `retain_graph=True` on line {first_line}."
-    elif first_line == line_of(run.step):
+    elif facts.index.line_of(first.step) == facts.index.line_of(run.step):
         line = shared
         text = (
             f"Backward on line {error.line} goes on into what line {shared} built the time before{what}, whose graph the backward "

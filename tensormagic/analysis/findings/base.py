@@ -129,8 +129,16 @@ class Facts:
         names = self.names(object)
         return min(names, key=lambda text: (len(text), text)) if names else otherwise
 
+    def line(self, step: int) -> int:
+        """The line of the cell that a step stands for, -1 for none.
+
+        Of a step in a function that another cell defined it is the line that called it: every line of a finding is one
+        of this cell, as the exception's is.
+        """
+        return self.index.cell_line(step)
+
     def line_of_call(self, call: int) -> int:
-        return self.index.line_of(self.recording.calls[call].step) if call >= 0 else -1
+        return self.line(self.recording.calls[call].step) if call >= 0 else -1
 
     def described(self, call: int) -> str:
         """A call in short, as people say it: `clone`, `pow`, `[...]`."""

@@ -18,7 +18,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     write, views = _culprit(facts, error.step)
     if write is None:
         return
-    modified = facts.index.line_of(write.step)
+    modified = facts.line(write.step)
     names = tuple(dict.fromkeys(name for view in views for name in facts.all_names(view)[:1]))
     made = facts.line_of_call(facts.index.maker(views[0]))
     base = facts.names(write.object)

@@ -17,7 +17,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         late = [write for write in late if write.step > since >= 0]
         if not late:
             continue
-        made, written = index.line_of(since), index.line_of(late[0].step)
+        made, written = facts.line(since), facts.line(late[0].step)
         function = text.split(".__defaults__", 1)[0]
         yield Finding(
             RULE.id, WARNING, made, (text, *[name for name in facts.names(named.object) if name != text][:3]),

@@ -21,7 +21,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     what = f"`{names[0]}`" if names else "this tensor"
     of = ""
     if hops and hops[0].call >= 0:
-        made = hops[0].line
+        made = facts.line(hops[0].step)
         lines["viewed"] = made
         base = facts.names(hops[0].source)
         of = f" of `{base[0]}`" if base else ""

@@ -18,9 +18,9 @@ def find(facts: Facts) -> Iterator[Finding]:
     if step < 0:
         return
     recording, index = facts.recording, facts.index
-    frame, line = recording.steps[step].frame, index.line_of(step)
+    frame, line = recording.steps[step].frame, facts.line(step)
     written = [row for row in recording.writes if recording.steps[row.step].frame == frame]
-    changed = index.line_of(written[0].step) if written else -1
+    changed = facts.line(written[0].step) if written else -1
     names = [name for row in written for name in facts.all_names(row.object)[:1]]
     returns = index.line_text(step).startswith("return")
     yield Finding(

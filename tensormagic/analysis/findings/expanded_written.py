@@ -27,7 +27,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     told: set[tuple[int, int]] = set()
     for write in facts.recording.writes:
         folded = _through(facts, write)
-        line = facts.index.line_of(write.step)
+        line = facts.line(write.step)
         if folded >= 0 and (line, folded) not in told:
             told.add((line, folded))
             yield _finding(facts, folded, write.object, line, write.step, WARNING)

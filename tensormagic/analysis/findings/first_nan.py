@@ -65,7 +65,7 @@ def _backward(facts: Facts) -> Iterator[Finding]:
         )
         yield Finding(
             RULE.id, WARNING, line, names, text, _BACKWARD_FIX,
-            {"born": line, "backward": facts.index.line_of(step)}, step, "backward", op,
+            {"born": line, "backward": facts.line(step)}, step, "backward", op,
         )  # fmt: skip
         return
 

@@ -21,7 +21,7 @@ def find(facts: Facts) -> Iterator[Finding]:
                 if not _used(facts, leaf, after, added):
                     continue
                 step = facts.recording.backwards[after.run].step
-                by_line[facts.index.line_of(step)].append((leaf, step))
+                by_line[facts.line(step)].append((leaf, step))
                 break
     for line, found in by_line.items():
         names = tuple(dict.fromkeys(facts.name(leaf) for leaf, _ in found))

@@ -8,7 +8,7 @@ from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    recording, index = facts.recording, facts.index
+    recording = facts.recording
     optimizers = {group.object for group in recording.optimizer_groups}
     if len(optimizers) != 1:
         return  # which optimizer a step belongs to is not recorded
@@ -30,7 +30,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"Line {line} cleared the gradients before line {facts.line_of_call(step)} could use them: the step changed "
             f"nothing.",
             "Clear before backward (or after the step): zero_grad, backward, step.",
-            {"cleared": line, "step": facts.line_of_call(step), "backward": index.line_of(before[-1].step)},
+            {"cleared": line, "step": facts.line_of_call(step), "backward": facts.line(before[-1].step)},
             recording.calls[cleared].step,
         )  # fmt: skip
         return

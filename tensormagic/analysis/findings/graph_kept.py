@@ -109,11 +109,11 @@ def _line(facts: Facts, root: str, loop: tuple[str, int, int]) -> tuple[int, int
         text = index.path_text(binding.path)
         if _root(text) == root and binding.step > best[1] and not text.endswith(".grad"):
             if index.object(binding.object).kind in (ObjectKind.TENSOR, ObjectKind.CONTAINER):
-                best = (index.line_of(binding.step), binding.step)
+                best = (facts.line(binding.step), binding.step)
     for row in range(len(facts.recording.writes)):
         write = facts.recording.writes[row]
         if write.step > best[1] and facts.loop_of(write.step) == loop and root in facts.all_names(write.object):
-            best = (index.line_of(write.step), write.step)
+            best = (facts.line(write.step), write.step)
     return best
 
 

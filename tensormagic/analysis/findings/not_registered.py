@@ -80,7 +80,7 @@ def _line(facts: Facts, attribute: int) -> tuple[int, int]:
         ),
         default=-1,
     )
-    return facts.index.line_of(step), step
+    return facts.line(step), step
 
 
 RULE = Rule(

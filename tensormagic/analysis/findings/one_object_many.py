@@ -31,7 +31,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             continue
         line, step = _line(facts, container, object)
         where = index.path_text(container)
-        written = index.line_of(late[-1].step)
+        written = facts.line(late[-1].step)
         yield Finding(
             RULE.id, WARNING, line, (where, *names),
             f"{listed(names[:3])} are one tensor under several items: line {written} changed it in place, and with it "
@@ -59,7 +59,7 @@ def _since(facts: Facts, container: int, object: int) -> list[int]:
 def _line(facts: Facts, container: int, object: int) -> tuple[int, int]:
     steps = _since(facts, container, object)
     step = max(steps, default=-1)
-    return facts.index.line_of(step), step
+    return facts.line(step), step
 
 
 RULE = Rule(

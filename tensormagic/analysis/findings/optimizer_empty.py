@@ -12,7 +12,7 @@ _ONCE = {"filter", "map", "zip", "iter", "chain", "parameters", "named_parameter
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    recording, index = facts.recording, facts.index
+    recording = facts.recording
     before: list[int] = []
     told = False
     for group in recording.optimizer_groups:
@@ -23,7 +23,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         if told:
             continue
         told = True
-        made = index.line_of(group.step)
+        made = facts.line(group.step)
         name, line = _iterator(facts, group.step)
         line = line if line > 0 else made
         names = [facts.name(member) for member in before] + ([name] if name else [])
@@ -37,12 +37,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _iterator(facts: Facts, step: int) -> tuple[str, int]:
     """The name read on the optimizer's line that was bound to something which can be read only once, and its line."""
-    file = facts.index.string(facts.index.frame_of(step).file)
-    line = facts.index.line_of(step)
+    if not facts.index.in_cell(step):
+        return "", -1  # its line would be one of another cell
+    line = facts.line(step)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(facts.recording.sources.get(file, ""))
+            tree = ast.parse(facts.recording.sources.get(facts.recording.cell, ""))
         except SyntaxError:
             return "", -1  # magics in the cell: its names cannot be told from the source
     read = {

@@ -25,13 +25,13 @@ def find(facts: Facts) -> Iterator[Finding]:
         made = min((group.step for group in recording.optimizer_groups), default=-1)
         if step < made or bound[-1].late:
             continue  # replaced before the optimizer was made, which then took another parameter on purpose
-        line = index.line_of(step)
+        line = facts.line(step)
         yield Finding(
             RULE.id, WARNING, line, (text,),
-            f"Line {line} gave `{text}` a new tensor, but the optimizer of line {index.line_of(made)} still holds the old "
+            f"Line {line} gave `{text}` a new tensor, but the optimizer of line {facts.line(made)} still holds the old "
             f"one: the new one gets gradients and is never updated.",
             "Make the optimizer after the parameters are in place, or write into the parameter under no_grad.",
-            {"replaced": line, "optimizer": index.line_of(made)}, step,
+            {"replaced": line, "optimizer": facts.line(made)}, step,
         )  # fmt: skip
 
 

@@ -32,8 +32,8 @@ def find(facts: Facts) -> Iterator[Finding]:
         if _part_of_a_module(facts, container):
             continue
         steps = [binding.step for binding in index.bindings(0, container) if binding.object >= 0]
-        line, step = index.line_of(steps[-1]), steps[-1]
-        written = index.line_of(items[0][2])
+        line, step = facts.line(steps[-1]), steps[-1]
+        written = facts.line(items[0][2])
         if line < 0:
             continue
         yield Finding(

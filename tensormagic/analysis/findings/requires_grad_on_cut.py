@@ -45,7 +45,7 @@ def _cut_before(facts: Facts, number: int, object: int) -> Cut | None:
         for item in facts.index.inputs(number):  # torch.tensor(loss, requires_grad=True): the call is the cut
             if flow.wants(item.object, number):
                 step = calls[number].step
-                return Cut(number, "rewrap", facts.index.line_of(step), step, item.object, object)
+                return Cut(number, "rewrap", facts.line(step), step, item.object, object)
     for cut in flow.cuts.values():
         if cut.reason == "values" and cut.call < made and calls[cut.call].step == calls[made].step:
             return cut

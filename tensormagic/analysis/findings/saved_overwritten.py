@@ -27,7 +27,7 @@ def _raised(facts: Facts) -> Iterator[Finding]:
         if call < 0 or write is None:
             continue
         error = facts.error
-        raised = error.line if error is not None else facts.index.line_of(run.step)
+        raised = error.line if error is not None else facts.line(run.step)
         yield _finding(facts, call, write, raised, ERROR, saved.seq)
         return  # torch stops at the first; further nodes may hold the same tensor
 
@@ -125,7 +125,7 @@ def _overlaps(facts: Facts, write: Write, state: State) -> bool:
 
 def _finding(facts: Facts, call: int, write: Write, raised: int, severity: str, seq: int) -> Finding:
     index = facts.index
-    saved, modified = facts.line_of_call(call), index.line_of(write.step)
+    saved, modified = facts.line_of_call(call), facts.line(write.step)
     objects = [item.object for item in (*index.outputs(call), *index.inputs(call))]
     on = [o for o in objects if (s := index.state(o)) is not None and s.storage == write.storage]
     names = tuple(dict.fromkeys(name for o in (write.object, *on) for name in facts.all_names(o)[:2]))

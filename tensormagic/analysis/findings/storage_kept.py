@@ -23,7 +23,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             continue
         call = index.maker(named.object)
         step = index.object(named.object).step
-        line = facts.line_of_call(call) if call >= 0 else index.line_of(step)
+        line = facts.line_of_call(call) if call >= 0 else facts.line(step)
         if line < 0:
             continue  # made before this cell: no line here to change
         yield Finding(

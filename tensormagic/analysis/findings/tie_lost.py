@@ -25,7 +25,7 @@ def find(facts: Facts) -> Iterator[Finding]:
                 if first.object == second.object or first.step != second.step or pair in told:
                     continue
                 told.add(pair)
-                line = index.line_of(first.step)
+                line = facts.line(first.step)
                 yield Finding(
                     RULE.id, WARNING, line, (one, other),
                     f"`{one}` and `{other}` were one parameter until line {line} gave each a tensor of its own: they are no "

@@ -12,6 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from tensormagic.analysis.index import Index
+from tensormagic.analysis.switches import switch_line
 from tensormagic.recording.model import CallFlag, State, StateFlag
 
 # Calls that hand values to Python or NumPy: nothing comes back from there.
@@ -173,15 +174,35 @@ class Flow:
             reason = "integer"
         elif row.flags & CallFlag.INFERENCE:
             reason = "inference"
+            line = self._switch_around(row.step, ("inference_mode",)) or line
         elif not row.flags & CallFlag.GRAD_ENABLED:
             reason = "no_grad"
             off = self.switched_off(number)
             if off >= 0:
                 step = self.recording.calls[off].step
-                line = self.index.cell_line(step)
+                line = self._decorator(step, row.step) or self.index.cell_line(step)
         else:
             reason = "no_derivative"
         return Cut(number, reason, line, step, source, target)
+
+    def _switch_around(self, step: int, modes: tuple[str, ...]) -> int:
+        """The line of the cell that switched the mode on around a step or around what called it; 0 for none."""
+        while step >= 0:
+            if self.index.in_cell(step):
+                line = switch_line(self.recording.sources[self.recording.cell], self.index.line_of(step), modes)
+                if line > 0:
+                    return line
+            step = self.recording.steps[step].parent
+        return 0
+
+    def _decorator(self, off: int, step: int) -> int:
+        """Gradients were switched off by the line `off`, which called what `step` ran in: the decorator that did it, or 0."""
+        while step >= 0 and self.recording.steps[step].parent != off:
+            step = self.recording.steps[step].parent
+        if step < 0 or not self.index.in_cell(step):
+            return 0
+        source = self.recording.sources[self.recording.cell]
+        return max(switch_line(source, self.index.line_of(step), decorators_only=True), 0)
 
     @functools.cached_property
     def _switches(self) -> list[tuple[int, bool]]:

@@ -57,14 +57,14 @@ def main(argv: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace, source: str, rest: list[str]) -> tuple[BaseException | None, Any]:
     from tensormagic.watch.errors import clean
     from tensormagic.watch.options import Options
-    from tensormagic.watch.watch import Watch
+    from tensormagic.watch.watch import make_watch
 
     filename = str(options.script)
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": "__main__", "__file__": filename}
     sys.argv = [filename, *rest]
     sys.path.insert(0, str(options.script.resolve().parent))
-    watch = Watch(
+    watch = make_watch(
         namespace, source, filename, Options(values=options.values, max_steps=options.max_steps), options.script.name
     )
     failure: BaseException | None = None

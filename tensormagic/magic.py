@@ -18,7 +18,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from tensormagic import shell as inside
 from tensormagic.magic_options import Settings, completions, parse, parse_cell, with_options
 from tensormagic.magic_running import Running, Shelf
-from tensormagic.watch.watch import Watch
+from tensormagic.watch.watch import make_watch
 
 _COMMANDS = ("on", "off", "last")
 
@@ -123,7 +123,7 @@ class TensorMagics(Magics):  # type: ignore[misc]
                 "or the one around it (a cell, or %tensortrace on)."
             )
         self.shelf.check_name(settings)
-        watch = Watch(
+        watch = make_watch(
             self.shell.user_ns, source, file, settings.options(), settings.name,
             lambda other: inside.is_cell_file(self.shell, other),
         )  # fmt: skip

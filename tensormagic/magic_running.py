@@ -15,13 +15,13 @@ from tensormagic.magic_live import LiveLine
 from tensormagic.magic_options import DEFAULT_NAME, Settings
 from tensormagic.recording.model import Recording
 from tensormagic.tracing import Trace
-from tensormagic.watch.watch import Watch
+from tensormagic.watch.watch import NoWatch, Watch
 
 
 class Running:
     """One trace from its begin to its end, on the thread that began it."""
 
-    def __init__(self, watch: Watch, settings: Settings, publisher: Any = None) -> None:
+    def __init__(self, watch: Watch | NoWatch, settings: Settings, publisher: Any = None) -> None:
         self.watch, self.settings = watch, settings
         self.live = LiveLine(publisher, watch.recording) if publisher is not None else None
         self.info: Any = None  # ExecutionInfo of the cell

@@ -172,13 +172,13 @@ def run(cell: str, namespace: dict[str, Any] | None = None, *, name: str | None 
     """
     from tensormagic.watch.errors import clean
     from tensormagic.watch.options import Options
-    from tensormagic.watch.watch import Watch
+    from tensormagic.watch.watch import make_watch
 
     if namespace is None:
         namespace = {"__name__": "__main__"}
     filename = f"<tensortrace cell {next(_numbers)}>"
     linecache.cache[filename] = (len(cell), None, cell.splitlines(keepends=True), filename)
-    watch = Watch(namespace, cell, filename, Options(**options), name)
+    watch = make_watch(namespace, cell, filename, Options(**options), name)
     failure: BaseException | None = None
     try:
         code = compile(cell, filename, "exec", dont_inherit=True)
@@ -211,12 +211,12 @@ def trace(*, name: str | None = None, **options: Any) -> Iterator[LiveTrace]:
     """
     from tensormagic.watch.errors import clean
     from tensormagic.watch.options import Options
-    from tensormagic.watch.watch import Watch
+    from tensormagic.watch.watch import make_watch
 
     frame = sys._getframe(2)
     filename = frame.f_code.co_filename
     source = "".join(linecache.getlines(filename))
-    watch = Watch(frame.f_globals, source, filename, Options(**options), name)
+    watch = make_watch(frame.f_globals, source, filename, Options(**options), name)
     live = LiveTrace()
     watch.start(frame)
     del frame

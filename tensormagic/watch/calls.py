@@ -151,7 +151,12 @@ class CallMode(TorchFunctionMode):
     def _users(self, code: CodeType) -> bool:
         known = self.files.get(code.co_filename)
         if known is None:
-            known = self.files[code.co_filename] = self.is_user_code(code)
+            try:
+                known = self.is_user_code(code)
+            except Exception as error:
+                self._fail(error)
+                known = False
+            self.files[code.co_filename] = known
             if not known:
                 self.foreign.add(code.co_filename)
         return known

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tensormagic.recording.model import NONE, ErrorInfo, Recording
+from tensormagic.recording.model import NONE, Notice, Recording
 from tensormagic.watch import private
 from tensormagic.watch.backward import Engine
 from tensormagic.watch.calls import CallMode
@@ -97,50 +97,76 @@ class Watch:
     # ---- start and stop ------------------------------------------------------------------------------------------
 
     def start(self, root: FrameType | None = None) -> None:
-        """Begin to record on this thread. `root`: a running frame to follow from its next line on (a script)."""
+        """Begin to record on this thread. `root`: a running frame to follow from its next line on (a script).
+
+        A watcher that cannot be started is left out, and a notice says so; this never raises.
+        """
         self.started = True
-        self.threads = {thread.ident for thread in threading.enumerate()}
         if root is not None and root.f_code.co_flags & _OPTIMIZED:
             self.variables = self.steps.variables = lambda: root.f_locals  # a `with` block in a function
-        with private.no_torch_function():
-            self.writes.begin_look()
-            self.names.look(0, self.variables())
-            self.writes.end_look()
-        self.engine.start()
-        self.mode.guarded = private.function_modes() > 0
-        self.mode.__enter__()
-        self.mode.on = True
-        self.lines.start(root)
-        self.mode.hook = self.lines.hook
+        self._guarded(self._first_look)
+        self._guarded(self.engine.start)
+        self._guarded(self._start_mode)
+        self._guarded(lambda: self._start_lines(root))
 
     def stop(self, error: BaseException | None = None) -> Recording:
-        """Stop recording, put everything back, and give what was recorded.
+        """Stop recording, put everything back, and give what was recorded. Never raises.
 
         Args:
             error: the exception that ended the cell, None where it ended well.
         """
-        if not self.started:
-            return self.recording
-        self.started = False
-        self.lines.stop()
-        self.mode.on = False
-        self._company()
-        private.leave_function_mode(self.mode)
-        self.engine.stop()
-        if self.lines.lost:
-            self.clock.notice("lines-lost")
-        for part in (self._last_look, self.mode.finish, self.steps.finish, self.memory.close):
-            try:
-                part()
-            except Exception as fault:
-                self.clock.notice("recorder-fault", part.__name__, error=type(fault).__name__, text=str(fault)[:200])
-                fault.__traceback__ = None
-        for kind, why in self.memory.unreadable.items():
-            self.clock.notice("no-memory", kind, type=kind, why=why)
+        if self.started:
+            self.started = False
+            for part in (
+                self._stop_lines, self._stop_mode, self.engine.stop, self._company, self._last_look, self.mode.finish,
+                self.steps.finish, self.memory.close, self._unreadable,
+            ):  # fmt: skip
+                self._guarded(part)
         if error is not None:
-            self.recording.error = self._error(error)
+            self._guarded(lambda: self._note_error(error))
         self.variables = self.steps.variables = dict
         return self.recording
+
+    def _guarded(self, part: Callable[[], None]) -> None:
+        """Run a part of ours; its fault is noted, and what comes after it still runs."""
+        try:
+            part()
+        except Exception as fault:
+            self.recording.notices.append(fault_notice(part, fault))
+            fault.__traceback__ = None
+
+    def _first_look(self) -> None:
+        self.threads = {thread.ident for thread in threading.enumerate()}
+        with private.no_torch_function():
+            self.writes.begin_look()
+            self.names.look(0, self.variables())
+            self.writes.end_look()
+
+    def _start_mode(self) -> None:
+        self.mode.guarded = private.function_modes() > 0
+        self.mode.__enter__()
+        self.mode.on = True
+
+    def _start_lines(self, root: FrameType | None) -> None:
+        self.lines.start(root)
+        self.mode.hook = self.lines.hook
+
+    def _stop_lines(self) -> None:
+        lost = self.lines.lost  # asked while it runs: afterwards the place in sys.settrace is somebody else's by right
+        self.lines.stop()
+        if lost:
+            self.clock.notice("lines-lost")
+
+    def _stop_mode(self) -> None:
+        self.mode.on = False
+        private.leave_function_mode(self.mode)
+
+    def _unreadable(self) -> None:
+        for kind, why in self.memory.unreadable.items():
+            self.clock.notice("no-memory", kind, type=kind, why=why)
+
+    def _note_error(self, error: BaseException) -> None:
+        self.recording.error = error_info(error, self.filename, self.is_user_code, len(self.recording.steps) - 1)
 
     def _company(self) -> None:
         """Say what ran beside the traced thread: it is recorded by nobody."""
@@ -150,9 +176,6 @@ class Watch:
         processes = sys.modules.get("multiprocessing")
         if processes is not None and processes.active_children():
             self.clock.notice("processes", count=len(processes.active_children()))
-
-    def _error(self, error: BaseException) -> ErrorInfo:
-        return error_info(error, self.filename, self.is_user_code, len(self.recording.steps) - 1)
 
     def _last_look(self) -> None:
         """What names stand for at the end, and how much graph hangs on each."""
@@ -174,3 +197,39 @@ class Watch:
                 nodes, _, truncated = self.graph.walk([node])
                 self.recording.walks.add(self.clock.step, live.object, len(nodes), int(truncated))
                 del node, nodes
+
+
+class NoWatch:
+    """Stands in for a Watch that could not be made: the cell runs, and its record says that there is none."""
+
+    def __init__(self, cell: str, filename: str, fault: Exception) -> None:
+        self.recording = Recording(cell=filename, sources={filename: cell})
+        self.recording.notices.append(fault_notice(Watch, fault))
+        self.started = False
+
+    def start(self, root: FrameType | None = None) -> None:
+        """Nothing is recorded."""
+
+    def stop(self, error: BaseException | None = None) -> Recording:
+        """The record without steps, with the exception that ended the cell."""
+        if error is not None:
+            file = self.recording.cell
+            self.recording.error = error_info(error, file, lambda code: code.co_filename == file, NONE)
+        return self.recording
+
+
+def make_watch(
+    namespace: dict[str, Any], cell: str, filename: str, options: Options | None = None, name: str | None = None,
+    user_files: Callable[[str], bool] | None = None,
+) -> Watch | NoWatch:  # fmt: skip
+    """A Watch (see there for the arguments), or what stands in for it where making it fails: this never raises."""
+    try:
+        return Watch(namespace, cell, filename, options, name, user_files)
+    except Exception as fault:
+        return NoWatch(cell, filename, fault)
+
+
+def fault_notice(part: Any, fault: Exception) -> Notice:
+    """A fault of ours as a notice."""
+    key = getattr(part, "__name__", "watch")
+    return Notice("recorder-fault", {"error": type(fault).__name__, "text": f"{key}: {fault}"[:200]})

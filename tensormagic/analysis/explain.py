@@ -8,9 +8,11 @@ import itertools
 from dataclasses import dataclass, field
 
 from tensormagic.analysis import gradient
-from tensormagic.analysis.findings.base import Facts, listed, short
+from tensormagic.analysis.findings.base import Facts, listed
 from tensormagic.analysis.index import Index
+from tensormagic.analysis.missing import not_asked
 from tensormagic.analysis.names import Named
+from tensormagic.analysis.reasons import CUT_WORDS
 from tensormagic.recording.model import ObjectKind, StateFlag
 
 _MANY = 6  # names and lines that one sentence lists
@@ -97,7 +99,7 @@ def _made_text(facts: Facts, named: Named, call: int, line: int) -> str:
         return f"`{named.text}` is a {kind}, first seen on line {line}."
     sources = [facts.name(item.object, "") for item in index.inputs(call)]
     sources = list(dict.fromkeys(filter(None, sources)))[:_MANY]
-    function = short(index.function(call))
+    function = facts.described(call)
     of = f" of {listed(sources)}" if sources else ""
     how = ""
     target = facts.flow.gave(named.base, call)
@@ -147,10 +149,10 @@ def _graph(facts: Facts, named: Named) -> tuple[str, int]:
     cut = facts.flow.cuts.get(maker) if maker >= 0 else None
     if cut is not None and cut.target == named.base:
         return (
-            f"It wants no gradient: {gradient.CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)}.",
+            f"It wants no gradient: {CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)}.",
             cut.line,
         )
-    return "It wants no gradient: nobody asked for one.", -1
+    return not_asked(facts, named.base, not index.geometry(state).dtype.startswith(("float", "bfloat", "complex")))
 
 
 def _memory(facts: Facts, named: Named) -> str:

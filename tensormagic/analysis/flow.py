@@ -11,8 +11,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 
+from tensormagic.analysis.custom import forward_frame
 from tensormagic.analysis.index import Index
-from tensormagic.analysis.switches import switch_line
+from tensormagic.analysis.switches import MODES, switch_line
 from tensormagic.recording.model import CallFlag, State, StateFlag
 
 # Calls that hand values to Python or NumPy: nothing comes back from there.
@@ -27,6 +28,7 @@ NO_USE = {
     "Tensor.requires_grad_", "Tensor.requires_grad =", "Tensor.retain_grad", "torch.zeros_like", "torch.ones_like",
     "torch.empty_like", "torch.rand_like", "torch.randn_like", "torch.full_like", "Tensor.register_hook",
 }  # fmt: skip
+_REAL = ("float", "bfloat", "complex")  # what can have a derivative
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Cut:
 
     Attributes:
         call: the call at which data went on and the gradient does not come back.
-        reason: "detach", "data", "no_grad", "inference", "values", "rewrap", "integer", "no_derivative", "custom".
+        reason: a key of `reasons.CUT_WORDS`.
         line: the line that decided it: of the call, or of what switched gradients off.
         step: the step of that line.
         source, target: the tensor that wants a gradient, and the one that does not (-1: a Python value).
@@ -120,7 +122,34 @@ class Flow:
     def wants(self, object: int, call: int) -> bool:
         """Did the tensor want a gradient when `call` took it?"""
         state = self.index.state_before_call(object, call)
-        return bool(state is not None and state.flags & StateFlag.REQUIRES_GRAD)
+        return bool(state is not None and state.flags & StateFlag.REQUIRES_GRAD) or object in self._of_custom_forward
+
+    @functools.cached_property
+    def _of_custom_forward(self) -> set[int]:
+        """What custom forwards computed from tensors that want a gradient: the one that is returned gets the Function's
+        node only after the last call was recorded."""
+        found: set[int] = set()
+        for number, call in enumerate(self.recording.calls):
+            if call.flags & CallFlag.GRAD_ENABLED or not self.in_custom_forward(number):
+                continue
+            for item in self.index.inputs(number):
+                state = self.index.state_before_call(item.object, number)
+                if item.object in found or (state is not None and state.flags & StateFlag.REQUIRES_GRAD):
+                    found.update(out.object for out in self.index.outputs(number))
+                    break
+        return found
+
+    def in_custom_forward(self, call: int) -> bool:
+        """Was the call made inside the forward of a custom Function?"""
+        step = self.recording.calls[call].step
+        known = self._custom_steps.get(step)
+        if known is None:
+            known = self._custom_steps[step] = forward_frame(self.index, step) >= 0
+        return known
+
+    @functools.cached_property
+    def _custom_steps(self) -> dict[int, bool]:
+        return {}
 
     def gave(self, object: int, call: int) -> State | None:
         """The state of a call's result as the call left it."""
@@ -142,21 +171,59 @@ class Flow:
                 found[number] = cut
         return found
 
+    @functools.cached_property
+    def indices(self) -> dict[int, Cut]:
+        """call -> the cut at its whole numbers, of calls that give values with a gradient beside them (topk, max, sort)."""
+        found = {}
+        for number, call in enumerate(self.recording.calls):
+            if call.outs < 2 or number in self.cuts or call.flags & CallFlag.RAISED:
+                continue
+            sources = [item.object for item in self.index.inputs(number) if self.wants(item.object, number)]
+            for item in self.index.outputs(number) if sources else ():
+                state = self.gave(item.object, number)
+                if state is not None and not self.index.geometry(state).dtype.startswith(_REAL):
+                    line = self.index.cell_line(call.step)
+                    found[number] = Cut(number, "indices", line, call.step, sources[0], item.object)
+        return found
+
     def _cut(self, number: int) -> Cut | None:
         index, row = self.index, self.recording.calls[number]
         function = index.function(number)
         if row.flags & CallFlag.RAISED or function in NO_USE or function.startswith("torch._C"):
             return None
-        sources = [item.object for item in index.inputs(number) if self.wants(item.object, number)]
-        if not sources:
+        targets = self.given(number)
+        sources = [
+            item.object for item in index.inputs(number) if item.object not in targets and self.wants(item.object, number)
+        ]  # fmt: skip
+        if not sources or self.in_custom_forward(number):
             return None
-        targets = [item.object for item in index.outputs(number)]
         states = [self.gave(target, number) for target in targets]
-        if any(state is not None and state.flags & StateFlag.REQUIRES_GRAD for state in states):
-            return None
+        wanting = any(state is not None and state.flags & StateFlag.REQUIRES_GRAD for state in states)
+        if wanting and (row.flags & CallFlag.GRAD_ENABLED) and function != "Tensor.data =":
+            return None  # where gradients are off, a leaf that is written into wants one all the same
         if not targets and function not in VALUES_OUT:
             return None
         return self._told(number, function, sources[0], targets[0] if targets else -1, states[0] if states else None)
+
+    def given(self, number: int) -> list[int]:
+        """What data of a call went into: its results, and what it wrote into (`x[i] = y` gives nothing back)."""
+        written = self._written.get(number, ())
+        if self.index.function(number) == "Tensor.data =":
+            written = [item.object for item in self.index.inputs(number)[:1]]
+        return list(dict.fromkeys([*(item.object for item in self.index.outputs(number)), *written]))
+
+    @functools.cached_property
+    def _written(self) -> dict[int, list[int]]:
+        """call -> the tensors that it wrote into, and what else stood on their memory before: that changed with them."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for write in self.recording.writes:
+            if write.call < 0 or write.object < 0:
+                continue
+            found[write.call].append(write.object)
+            found[write.call] += [
+                other for other in self.index.objects_on(write.storage) if self.index.maker(other) < write.call
+            ]
+        return found
 
     def _told(self, number: int, function: str, source: int, target: int, state: State | None) -> Cut:
         row = self.recording.calls[number]
@@ -168,22 +235,29 @@ class Flow:
             reason = "rewrap"
         elif function in ("Tensor.detach", "Tensor.detach_"):
             reason = "detach"
-        elif function == "Tensor.data":
+        elif function in ("Tensor.data", "Tensor.data ="):
             reason = "data"
-        elif dtype and not dtype.startswith(("float", "bfloat", "complex")):
+        elif dtype and not dtype.startswith(_REAL):
             reason = "integer"
         elif row.flags & CallFlag.INFERENCE:
             reason = "inference"
             line = self._switch_around(row.step, ("inference_mode",)) or line
         elif not row.flags & CallFlag.GRAD_ENABLED:
-            reason = "no_grad"
-            off = self.switched_off(number)
-            if off >= 0:
-                step = self.recording.calls[off].step
-                line = self._decorator(step, row.step) or self.index.cell_line(step)
+            reason, step, line = self._grad_off(number, line)
         else:
             reason = "no_derivative"
         return Cut(number, reason, line, step, source, target)
+
+    def _grad_off(self, number: int, line: int) -> tuple[str, int, int]:
+        """What had switched gradients off when a call on `line` ran: the reason, its step and its line."""
+        step, off = self.recording.calls[number].step, self.switched_off(number)
+        if off < 0:
+            return "grad_off", step, line
+        at = self.recording.calls[off].step
+        decorator, own = self._decorator(at, step), self.index.cell_line(at)
+        if not decorator and "checkpoint" in self.index.line_text(at) and not self._switch_around(at, MODES):
+            return "checkpoint", at, own
+        return "no_grad", at, decorator or own
 
     def _switch_around(self, step: int, modes: tuple[str, ...]) -> int:
         """The line of the cell that switched the mode on around a step or around what called it; 0 for none."""
@@ -205,29 +279,24 @@ class Flow:
         return max(switch_line(source, self.index.line_of(step), decorators_only=True), 0)
 
     @functools.cached_property
-    def _switches(self) -> list[tuple[int, bool]]:
-        """(call, on) of every call that set the grad mode."""
-        found = []
-        for number in range(len(self.recording.calls)):
-            if self.index.function(number).endswith("_set_grad_enabled"):
-                found.append((number, "True" in self.index.args(number)))
-        return found
-
-    def switched_off(self, call: int) -> int:
-        """The call that had switched gradients off when `call` ran; -1 where that was not seen.
+    def _off(self) -> list[int]:
+        """For every call, the call that had switched gradients off when it ran; -1 where they were on or that was not seen.
 
         no_grad() sets the mode and sets back what it was: the one that counts is the first "off" of the latest run of
         "off" settings, since leaving an inner no_grad inside an outer one sets "off" again.
         """
-        last = -1
-        for number, on in self._switches:
-            if number > call:
-                break
-            if on:
-                last = -1
-            elif last < 0:
-                last = number
-        return last
+        found, last = [], -1
+        for number, call in enumerate(self.recording.calls):
+            if self.index.function(number).endswith("_set_grad_enabled"):
+                last = -1 if "True" in self.index.args(number) else number if last < 0 else last
+            elif call.flags & CallFlag.GRAD_ENABLED:
+                last = -1  # a custom forward has ended: its switch is set back unseen
+            found.append(last)
+        return found
+
+    def switched_off(self, call: int) -> int:
+        """The call that had switched gradients off when `call` ran; -1 where that was not seen."""
+        return self._off[call]
 
     # ---- following data ------------------------------------------------------------------------------------------
 
@@ -295,14 +364,13 @@ class Flow:
                 if not self.wants(current, call):
                     continue
                 calls.add(call)
-                cut = self.cuts.get(call)
+                cut = self.cuts.get(call) or self.indices.get(call)
                 if cut is not None:
                     cuts[call] = cut
-                    continue
-                for item in self.index.outputs(call):
-                    if item.object not in seen:
-                        seen.add(item.object)
-                        stack.append(item.object)
+                if call not in self.cuts:
+                    given = [one for one in self.given(call) if one not in seen]
+                    seen.update(given)
+                    stack += given
         return sorted(calls), [cuts[call] for call in sorted(cuts)]
 
     def data_reaches(self, object: int) -> set[int]:
@@ -311,10 +379,9 @@ class Flow:
         stack = [object]
         while stack:
             for call in self.uses(stack.pop()):
-                for item in self.index.outputs(call):
-                    if item.object not in seen:
-                        seen.add(item.object)
-                        stack.append(item.object)
+                given = [one for one in self.given(call) if one not in seen]
+                seen.update(given)
+                stack += given
         return seen
 
     @functools.cached_property

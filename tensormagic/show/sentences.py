@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tensormagic.analysis import gradient
 from tensormagic.analysis.names import Named
+from tensormagic.analysis.reasons import CUT_WORDS
 from tensormagic.recording.model import ObjectKind, Write, WriteKind
 from tensormagic.show import numbers
 from tensormagic.show.facts import Seen, leaf, short, wants
@@ -170,7 +170,7 @@ class Sentence:
         self.add("computed", name=named.text, call=seen.call_text(call), storage=storage)
         cut = seen.flow.cuts.get(call)
         if cut is not None and not wants(named):
-            words = gradient.CUT_WORDS[cut.reason].format(call=function, line=cut.line)
+            words = CUT_WORDS[cut.reason].format(call=function, line=cut.line)
             self.add("computed_off", why=words.replace("`", ""))
         self._set_mark("compute" if wants(named) else "create")
 
@@ -319,7 +319,7 @@ class Sentence:
                 continue
             names = [t for t, n in self.now.items() if n.base == cut.target]
             if names:
-                why = gradient.CUT_WORDS[cut.reason].format(call=self.seen.described(cut.call), line=cut.line)
+                why = CUT_WORDS[cut.reason].format(call=self.seen.described(cut.call), line=cut.line)
                 self.add("nothing_for", names=", ".join(names[:2]), why=why.replace("`", ""))
                 return
 

@@ -14,8 +14,7 @@ _METADATA = [
     "dim", "size", "stride", "numel", "nelement", "data_ptr", "is_contiguous", "element_size", "storage_offset",
     "get_device", "is_floating_point", "is_complex", "is_signed", "is_inference", "untyped_storage", "is_shared",
     "has_names", "dim_order", "is_conj", "is_neg", "is_pinned", "is_set_to", "is_same_size", "type",
-    "__len__", "__hash__", "__repr__", "__format__", "__dir__", "__reduce_ex__", "register_hook",
-    "register_post_accumulate_grad_hook", "_is_view", "storage", "ndimension",
+    "__len__", "__hash__", "__repr__", "__format__", "__dir__", "__reduce_ex__", "_is_view", "storage", "ndimension",
 ]  # fmt: skip
 
 

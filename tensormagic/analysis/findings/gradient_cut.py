@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import NOTE, WARNING, Facts, Finding, Rule, listed
 from tensormagic.analysis.flow import Cut
-from tensormagic.analysis.gradient import CUT_WORDS
+from tensormagic.analysis.reasons import CUT_WORDS
 from tensormagic.recording.model import BackwardFlag, StateFlag
 
 # Cuts that are hardly ever meant. The others (detach, no_grad, .data) are how a program says that it means one.
-_UNMEANT = {"rewrap", "integer", "values"}
+_UNMEANT = {"rewrap", "integer", "indices", "values", "grad_off", "checkpoint"}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -61,7 +61,9 @@ _FIX = {
     "rewrap": "Use the tensor itself, or `torch.stack` for several: `torch.tensor(...)` reads the numbers only.",
     "integer": "Use a form with a derivative (softmax, interpolation) or a straight-through estimator.",
     "no_derivative": "Use a form that has a derivative.",
-    "custom": "Return the gradient in the Function's backward.",
+    "indices": "Use the values (softmax, `gather`), or a straight-through estimator.",
+    "grad_off": "Switch them on again: `torch.set_grad_enabled(True)`.",
+    "checkpoint": "`use_reentrant=False`, which has no such limit.",
 }
 RULE = Rule(
     id="gradient-cut",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tensormagic.analysis.findings.base import ERROR, Facts, Finding, Rule, listed, short
 from tensormagic.analysis.flow import VALUES_OUT, Cut
-from tensormagic.analysis.gradient import CUT_WORDS
+from tensormagic.analysis.reasons import CUT_WORDS
 from tensormagic.recording.model import ObjectKind, StateFlag
 
 _TEXT = "does not require grad and does not have a grad_fn"

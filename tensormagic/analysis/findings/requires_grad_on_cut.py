@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
 from tensormagic.analysis.flow import REWRAP, Cut
-from tensormagic.analysis.gradient import CUT_WORDS
+from tensormagic.analysis.reasons import CUT_WORDS
 from tensormagic.recording.model import StateFlag
 
 _SET = ("Tensor.requires_grad =", "Tensor.requires_grad_")

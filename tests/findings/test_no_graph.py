@@ -51,9 +51,32 @@ def test_the_line_that_switched_gradients_off_is_found_though_finally_ran_after_
     assert one(RULE, cell + "finally:\n    torch.set_grad_enabled(True)\n").line == 2
 
 
+def test_a_plain_number_has_no_backward():
+    finding = one(RULE, "w = torch.ones(2, requires_grad=True)\nloss = (w * 2).sum().item()\nloss.backward()\n")
+    assert (finding.severity, finding.line, finding.names) == ("error", 3, ("w",))
+    assert "plain number" in finding.message
+
+
+def test_what_has_a_graph_and_was_left_out_is_named():
+    finding = one(RULE, NET + "pred = net(torch.ones(3, 2))\nloss = torch.ones(2).pow(2).sum()\nloss.backward()\n")
+    assert (finding.line, finding.fix) == (4, "Compute it from `pred`.")
+
+
+def test_a_reentrant_checkpoint_is_told_as_such():
+    cell = (
+        "from torch.utils.checkpoint import checkpoint\n"
+        + NET
+        + "h = checkpoint(net, torch.ones(1, 2), use_reentrant=True)\n"
+    )
+    finding = one(RULE, cell + "h.sum().backward()\n")
+    assert finding.line == 4
+    assert "use_reentrant=False" in finding.fix
+
+
 @pytest.mark.parametrize(
     "cell",
     [
+        "x = {'a': 1.0}\ntry:\n    x['a'].backward()\nexcept AttributeError:\n    pass\n",
         "w = torch.ones(2, requires_grad=True)\nseen = (w * 2).sum().detach()\n(w * 2).sum().backward()\n",
         "w = torch.ones(2, requires_grad=True)\ntry:\n    w.detach().sum().backward()\nexcept RuntimeError:\n    pass\n",
     ],

@@ -10,7 +10,7 @@ from typing import Any
 from tensormagic.analysis.flow import Flow
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import NamesAt
-from tensormagic.recording.model import CallFlag, ErrorInfo, PathKind, Recording, StepKind
+from tensormagic.recording.model import CallFlag, ErrorInfo, PathKind, Recording, StateFlag, StepKind
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -159,6 +159,17 @@ class Facts:
         file, line = self.index.string(self.index.frame_of(step).file), self.index.line_of(step)
         inside = [loop for loop in self.loops if loop[0] == file and loop[1] <= line <= loop[2]]
         return max(inside, key=lambda loop: loop[1], default=None)
+
+    def leaves(self) -> dict[int, str]:
+        """Tensors with a name that are leaves and want a gradient at the end: object -> shortest name."""
+        found: dict[int, str] = {}
+        for named in self.end.values():
+            state = named.state
+            if state is None or named.object < 0 or named.object in found or self.index.object(named.object).kind:
+                continue
+            if state.flags & StateFlag.REQUIRES_GRAD and state.flags & StateFlag.LEAF:
+                found[named.object] = self.name(named.object)
+        return found
 
     def parameters(self) -> dict[int, str]:
         """Leaves that a module holds as parameters at the end: object -> shortest name."""

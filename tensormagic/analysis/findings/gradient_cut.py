@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tensormagic.analysis.findings.base import NOTE, WARNING, Facts, Finding, Rule, listed
 from tensormagic.analysis.flow import Cut
 from tensormagic.analysis.reasons import CUT_WORDS
-from tensormagic.recording.model import BackwardFlag, StateFlag
+from tensormagic.recording.model import BackwardFlag
 
 # Cuts that are hardly ever meant. The others (detach, no_grad, .data) are how a program says that it means one.
 _UNMEANT = {"rewrap", "integer", "indices", "values", "grad_off", "checkpoint"}
@@ -20,7 +20,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         return  # no backward went through: what was refused is another rule's
     by_cut: dict[int, list[str]] = defaultdict(list)
     cuts: dict[int, Cut] = {}
-    for object, name in _leaves(facts).items():
+    for object, name in facts.leaves().items():
         if facts.flow.reached_leaves.get(object) or f"{name}.grad" in set(facts.end):
             continue
         _, found = facts.flow.forward(object)
@@ -38,18 +38,6 @@ def find(facts: Facts) -> Iterator[Finding]:
             f"{listed(names[:4])} {verb} no gradient: {words}.", _FIX[cut.reason],
             {"cut": cut.line, "used": facts.line_of_call(call)}, cut.step,
         )  # fmt: skip
-
-
-def _leaves(facts: Facts) -> dict[int, str]:
-    """Leaves with a name that want a gradient at the end."""
-    found: dict[int, str] = {}
-    for _text, named in facts.end.items():
-        state = named.state
-        if state is None or named.object < 0 or named.object in found:
-            continue
-        if state.flags & StateFlag.REQUIRES_GRAD and state.flags & StateFlag.LEAF:
-            found[named.object] = facts.name(named.object)
-    return found
 
 
 _FIX = {

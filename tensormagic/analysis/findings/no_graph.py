@@ -9,13 +9,15 @@ from typing import NamedTuple
 from tensormagic.analysis.findings.base import ERROR, Facts, Finding, Rule, listed, short
 from tensormagic.analysis.flow import VALUES_OUT, Cut
 from tensormagic.analysis.reasons import CUT_WORDS
-from tensormagic.recording.model import ObjectKind, StateFlag
 
 _TEXT = "does not require grad and does not have a grad_fn"
+_NUMBER = re.compile(r"^'(float|int|bool|list|numpy\.\w+)' object has no attribute 'backward'")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
     error = facts.error
+    if error is not None and _NUMBER.search(error.message):
+        yield from _number(facts)
     if error is None or _TEXT not in error.message:
         return
     root = _root(facts)
@@ -28,6 +30,31 @@ def find(facts: Facts) -> Iterator[Finding]:
     lines = {why.role: why.line, "raised": error.line} if why.line > 0 else {"raised": error.line}
     names = tuple(dict.fromkeys((*facts.names(root)[:1], *why.names)))
     yield Finding(RULE.id, ERROR, line, names, text, why.fix, lines, why.step)
+
+
+def _number(facts: Facts) -> Iterator[Finding]:
+    """backward was called on a plain number that came out of a graph: on the last line that gave the name one."""
+    error = facts.error
+    assert error is not None
+    name = re.search(r"([^\W\d]\w*)\.backward\(", facts.index.line_text(error.step))
+    if name is None:
+        return
+    sets = re.compile(rf"\s*{name[1]}\s*[-+*/]?=(?!=)")
+    taken = [
+        cut for cut in facts.flow.cuts.values()
+        if cut.reason == "values" and cut.step < error.step and sets.match(facts.index.line_text(cut.step))
+    ]  # fmt: skip
+    if not taken:
+        return
+    cut = max(taken, key=lambda cut: cut.call)
+    call = facts.described(cut.call)
+    leaves = [name for leaf, name in facts.leaves().items() if cut in facts.flow.forward(leaf)[1]]
+    yield Finding(
+        RULE.id, ERROR, cut.line, (*facts.names(cut.source)[:1], *leaves),
+        f"`{name[1]}` is a plain number, so line {error.line} raised: `{call}` on line {cut.line} took it out of the graph.",
+        f"Call backward on the tensor, and take `.{call.strip('_')}()` only for printing.",
+        {"cut": cut.line, "raised": error.line}, cut.step,
+    )  # fmt: skip
 
 
 class _Why(NamedTuple):
@@ -59,7 +86,10 @@ def _cut(facts: Facts, root: int) -> _Why | None:
     text = CUT_WORDS[cut.reason].format(call=facts.described(cut.call), line=cut.line)
     if leaves:
         text += f", and {listed(leaves[:3])} {'is' if len(leaves) == 1 else 'are'} cut off"
-    return _Why("cut", cut.line, leaves, text, f"Compute it with the graph: change line {cut.line}.", cut.step)
+    fix = f"Compute it with the graph: change line {cut.line}."
+    if cut.reason == "checkpoint":
+        fix = "`use_reentrant=False`, which also works where only the parameters want a gradient."
+    return _Why("cut", cut.line, leaves, text, fix, cut.step)
 
 
 def _numbers(facts: Facts, root: int) -> _Why | None:
@@ -109,11 +139,24 @@ def _never(facts: Facts, root: int) -> _Why:
         f" (it comes from {listed(origins[:3])})" if origins else ""
     )
     fix = "Ask for one where the parameters are made: `requires_grad=True`."
-    if any(facts.index.function(number) in VALUES_OUT for number in range(max(call, 0))):
+    left = _left_out(facts, root)
+    if left:
+        text += f"; {listed(left[:2])}, which {'has' if len(left) == 1 else 'have'} a graph, did not go into it"
+        fix = f"Compute it from {listed(left[:2])}."
+    elif any(facts.index.function(number) in VALUES_OUT for number in range(max(call, 0))):
         text += "; what went through plain numbers or NumPy has left its graph behind"
         fix += " Stay with tensors on the way to the loss."
     step = facts.recording.calls[call].step if call >= 0 else -1
     return _Why("made", facts.line_of_call(call), tuple(origins), text, fix, step)
+
+
+def _left_out(facts: Facts, root: int) -> list[str]:
+    """Names of computed tensors that hang on a graph and that no call used."""
+    return [
+        text for text, named in facts.end.items()
+        if named.state is not None and named.state.node >= 0 and named.object >= 0 and not facts.flow.uses(named.object)
+        and facts.name(named.object) == text and named.object != root
+    ]  # fmt: skip
 
 
 def _origins(facts: Facts, root: int) -> list[int]:
@@ -132,13 +175,8 @@ def _origins(facts: Facts, root: int) -> list[int]:
 
 def _cuts(facts: Facts, root: int) -> tuple[Cut, tuple[str, ...]] | None:
     """The last cut on the way to the root, and the leaves behind it."""
-    leaves = [
-        named.object for named in facts.end.values()
-        if named.state is not None and named.object >= 0 and facts.index.object(named.object).kind == ObjectKind.TENSOR
-        and named.state.flags & StateFlag.REQUIRES_GRAD and named.state.flags & StateFlag.LEAF
-    ]  # fmt: skip
     behind: dict[int, list[str]] = {}
-    for leaf in dict.fromkeys(leaves):
+    for leaf in facts.leaves():
         for cut in facts.flow.forward(leaf)[1]:
             if cut.target >= 0 and root in facts.flow.data_reaches(cut.target):
                 behind.setdefault(cut.call, []).append(facts.name(leaf))

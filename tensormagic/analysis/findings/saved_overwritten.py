@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tensormagic.analysis.custom import forward_frame, saving_step
+from tensormagic.analysis.findings import overwriting
 from tensormagic.analysis.findings.base import ERROR, WARNING, Facts, Finding, Rule, listed
 from tensormagic.analysis.regions import canonical, compare
 from tensormagic.recording.model import SavedFlag, State, Write, WriteKind
@@ -52,15 +54,37 @@ def _culprit(facts: Facts, call: int, object: int) -> Write | None:
 def _storages(facts: Facts, call: int) -> list[int]:
     index = facts.index
     found = []
-    for item in index.outputs(call):
-        state = facts.flow.gave(item.object, call)
-        if state is not None and state.storage >= 0:
-            found.append(state.storage)
-    for taken in index.inputs(call):
-        state = index.state_before_call(taken.object, call)
-        if state is not None and state.storage >= 0:
-            found.append(state.storage)
+    for one in _calls(facts, call):
+        for item in index.outputs(one):
+            state = facts.flow.gave(item.object, one)
+            if state is not None and state.storage >= 0:
+                found.append(state.storage)
+        for taken in index.inputs(one):
+            state = index.state_before_call(taken.object, one)
+            if state is not None and state.storage >= 0:
+                found.append(state.storage)
     return list(dict.fromkeys(found))
+
+
+def _calls(facts: Facts, call: int) -> list[int]:
+    """The call alone; of one inside a custom Function's forward all that this forward made: its node stands for them."""
+    frame = forward_frame(facts.index, facts.recording.calls[call].step)
+    if frame < 0:
+        return [call]
+    steps = facts.recording.steps
+    return [
+        number for number, one in enumerate(facts.recording.calls) if one.step >= 0 and steps[one.step].frame == frame
+    ]
+
+
+def _kept(facts: Facts, call: int) -> tuple[int, str]:
+    """The line that kept the values, and what did so in words."""
+    frame = forward_frame(facts.index, facts.recording.calls[call].step)
+    step = saving_step(facts.index, frame) if frame >= 0 else -1
+    if step < 0:
+        return facts.line_of_call(call), f"`{facts.described(call)}`"
+    name = facts.index.string(facts.recording.frames[frame].function).rsplit(".", 2)[-2]
+    return facts.line(step), f"the forward of `{name}`"
 
 
 def _silent(facts: Facts) -> Iterator[Finding]:
@@ -125,27 +149,24 @@ def _overlaps(facts: Facts, write: Write, state: State) -> bool:
 
 def _finding(facts: Facts, call: int, write: Write, raised: int, severity: str, seq: int) -> Finding:
     index = facts.index
-    saved, modified = facts.line_of_call(call), facts.line(write.step)
-    objects = [item.object for item in (*index.outputs(call), *index.inputs(call))]
+    (saved, keeper), modified = _kept(facts, call), facts.line(write.step)
+    objects = [item.object for one in _calls(facts, call) for item in (*index.outputs(one), *index.inputs(one))]
     on = [o for o in objects if (s := index.state(o)) is not None and s.storage == write.storage]
     names = tuple(dict.fromkeys(name for o in (write.object, *on) for name in facts.all_names(o)[:2]))
     leaves = tuple(name for node in facts.flow.reachable(seq) if node < 0 for name in facts.all_names(-1 - node)[:1])
     what = listed(names[:1]) or "memory"
     lines = {"saved": saved, "modified": modified}
-    operation = facts.described(call)
+    begun = overwriting.told(facts, write, what)
     if severity == ERROR:
         lines["raised"] = raised
-        text = (
-            f"Line {modified} changed {what} in place, but `{operation}` on line {saved} had kept those values for "
-            f"backward; that is why line {raised} raised."
-        )
+        text = f"{begun}, but {keeper} on line {saved} had kept those values for backward; that is why line {raised} raised."
     else:
         text = (
-            f"Line {modified} changed {what} without telling autograd, after `{operation}` on line {saved} had kept "
-            f"those values for backward: the gradient is computed from the new values and is wrong."
+            f"{begun} without telling autograd, after {keeper} on line {saved} had kept those values for backward: the "
+            f"gradient is computed from the new values and is wrong."
         )
-    fix = f"Make a new tensor on line {modified} instead of writing in place, or write into a copy: `.clone()` first."
-    return Finding(RULE.id, severity, modified, tuple(dict.fromkeys((*names, *leaves))), text, fix, lines, write.step)
+    names = tuple(dict.fromkeys((*names, *leaves)))
+    return Finding(RULE.id, severity, modified, names, text, overwriting.fix(facts, write), lines, write.step)
 
 
 RULE = Rule(

@@ -22,7 +22,7 @@ VALUES_OUT = {
     "Tensor.__bool__", "Tensor.__index__", "Tensor.__complex__",
 }  # fmt: skip
 REWRAP = {"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy", "Tensor.new_tensor"}
-# Not a use of the values: what only asks, clears, copies the layout or runs the engine.
+# No use of the values.
 NO_USE = {
     "Tensor.backward", "torch.autograd.backward", "torch.autograd.grad", "Tensor.grad", "Tensor.grad =",
     "Tensor.requires_grad_", "Tensor.requires_grad =", "Tensor.retain_grad", "torch.zeros_like", "torch.ones_like",
@@ -348,6 +348,11 @@ class Flow:
                         found.append((number, kind))
         return found
 
+    def only_sets(self, object: int, call: int) -> bool:
+        """Is the call a write into the tensor itself outside the graph (its initialisation, a step by hand)?"""
+        state = self.gave(object, call) if object in self.given(call) else None
+        return state is not None and bool(state.flags & StateFlag.LEAF)
+
     def forward(self, object: int) -> tuple[list[int], list[Cut]]:
         """Follow a tensor's data through the calls that autograd follows.
 
@@ -361,7 +366,7 @@ class Flow:
         while stack:
             current = stack.pop()
             for call in self.uses(current):
-                if not self.wants(current, call):
+                if not self.wants(current, call) or self.only_sets(current, call):
                     continue
                 calls.add(call)
                 cut = self.cuts.get(call) or self.indices.get(call)

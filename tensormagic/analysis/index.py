@@ -221,6 +221,8 @@ class Index:
             True,
             key=lambda row: not self.happened_before_call(self._state_steps[row], self._state_calls[row], call),
         )
+        if not count and rows and self._state_calls[rows[0]] < 0 and call in self.calls_from(object):
+            count = 1  # no call gave it: it was first seen when this call, or one before in the same line, took it
         return self.recording.states[rows[count - 1]] if count else None
 
     def geometry(self, state: State) -> Geometry:

@@ -57,7 +57,8 @@ def _words(facts: Facts, cut: Cut) -> str:
 def _unused(facts: Facts, object: int) -> Reason:
     """No call took it while it wanted a gradient: it never was used, or it was asked too late."""
     call, on = switched(facts, object)
-    early = [use for use in facts.flow.uses(object) if use < call and not facts.flow.wants(object, use)]
+    uses = (use for use in facts.flow.uses(object) if use < call and object not in facts.flow.given(use))
+    early = [use for use in uses if not facts.flow.wants(object, use)]
     if on and early:
         line = facts.line_of_call(call)
         text = (

@@ -46,6 +46,10 @@ NEAR_MISSES = {
     "view-written-in-place": "x = torch.ones(4, requires_grad=True) * 1.0\nv = x[:2]\nv.add_(1)\n",
     "detach-on-a-view": "x = torch.ones(4, requires_grad=True) * 2\nv = x[:2]\nv = v.detach()\nx.detach_()\n",
     "transform-misuse": "def f(x):\n    return x.sum()\nout = torch.vmap(f)(torch.ones(3, 2)).tolist()\n",
+    "backward-of-many-values": "w = torch.ones(3, requires_grad=True)\n(w * 2).mean().backward()\n",
+    "custom-backward-returns": RULES["custom-backward-returns"].example.replace("ctx.factor\nw", "ctx.factor, None\nw"),
+    "checkpoint-misuse": RULES["checkpoint-misuse"].example.replace("len(calls) == 1", "calls"),
+    "unused-in-grad": RULES["unused-in-grad"].example.replace("[w, b]", "[w]"),
     "tie-lost": "a = torch.nn.Linear(2, 2)\nb = torch.nn.Linear(2, 2)\nb.weight = a.weight\n"
     "b.weight = torch.nn.Parameter(torch.ones(2, 2))\n",
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from tensormagic.analysis.flow import Flow
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import NamesAt
-from tensormagic.recording.model import CallFlag, ErrorInfo, PathKind, Recording, StateFlag, StepKind
+from tensormagic.recording.model import CallFlag, ErrorInfo, ObjectKind, PathKind, Recording, StateFlag, StepKind
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -139,6 +140,19 @@ class Facts:
 
     def line_of_call(self, call: int) -> int:
         return self.line(self.recording.calls[call].step) if call >= 0 else -1
+
+    def spoken_of(self, step: int) -> list[str]:
+        """The names of tensors that a step's line speaks of, for calls whose arguments were not seen; [] for step -1."""
+        if step < 0:
+            return []
+        words = set(re.findall(r"[^\W\d]\w*", self.index.line_text(step)))
+        frame = self.recording.steps[step].frame
+        found = [
+            name for row in self.recording.bindings
+            if row.frame == frame and row.object >= 0 and self.index.object(row.object).kind == ObjectKind.TENSOR
+            and (name := self.index.path_text(row.path)) in words
+        ]  # fmt: skip
+        return list(dict.fromkeys(found))
 
     def described(self, call: int) -> str:
         """A call in short, as people say it: `clone`, `pow`, `[...]`."""

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import ERROR, Facts, Finding, Rule
-from tensormagic.recording.model import ObjectKind
 
 # torch's text -> what the function did, what to write instead. {name} is the tensor written to, {call} the call.
 _KINDS = (
@@ -32,6 +31,11 @@ _KINDS = (
     ),
     (
         r"vmap: .* is not possible because there exists a Tensor",
+        "`{call}` writes values of every element into {name}, which exists only once",
+        "Make a new tensor instead of writing in place (`torch.stack`, `new_zeros` of a mapped argument).",
+    ),
+    (
+        r"output with shape .* doesn't match the broadcast shape",
         "`{call}` writes values of every element into {name}, which exists only once",
         "Make a new tensor instead of writing in place (`torch.stack`, `new_zeros` of a mapped argument).",
     ),
@@ -68,11 +72,13 @@ def find(facts: Facts) -> Iterator[Finding]:
         call = facts.raised_call
         if call < 0 and "{call}" in what:
             return
+        if "broadcast shape" in pattern and not _mapped(facts, call):
+            return  # the same error outside a transform: two shapes that do not fit
         taken = [item.object for item in facts.index.inputs(call)] if call >= 0 else []
         named = [name for object in taken[:1] for name in facts.all_names(object)[:2]]
         told = {"call": facts.described(call), "name": f"`{named[0]}`" if named else "a tensor"}
         steps = [facts.recording.calls[call].step, error.step] if call >= 0 else [error.step]
-        names = tuple(dict.fromkeys((*named, *(name for step in steps for name in _spoken_of(facts, step)))))
+        names = tuple(dict.fromkeys((*named, *(name for step in steps for name in facts.spoken_of(step)))))
         applied = error.frames[0][2] if error.frames else error.line
         inside = error.frames[0][0] == facts.recording.cell and applied != error.line if error.frames else False
         place = f", called by the transform on line {applied}" if inside else ""
@@ -83,15 +89,10 @@ def find(facts: Facts) -> Iterator[Finding]:
         return
 
 
-def _spoken_of(facts: Facts, step: int) -> list[str]:
-    """The names of tensors that a step's line speaks of: what the transform was given has often no other name."""
-    words = set(re.findall(r"[^\W\d]\w*", facts.index.line_text(step)))
-    frame = facts.recording.steps[step].frame
-    return [
-        name for row in facts.recording.bindings
-        if row.frame == frame and row.object >= 0 and facts.index.object(row.object).kind == ObjectKind.TENSOR
-        and (name := facts.index.path_text(row.path)) in words
-    ]  # fmt: skip
+def _mapped(facts: Facts, call: int) -> bool:
+    """Was a tensor with memory written with one that stands for many and has none?"""
+    states = [facts.index.state_before_call(item.object, call) for item in facts.index.inputs(call)]
+    return len(states) > 1 and all(states) and states[0].storage >= 0 > states[1].storage  # type: ignore[union-attr]
 
 
 RULE = Rule(

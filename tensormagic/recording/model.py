@@ -323,7 +323,7 @@ class Blob:
     low: float | None = None  # smallest and largest finite value, mean of the finite ones
     high: float | None = None
     mean: float | None = None
-    nans: int = 0
+    nans: int = 0  # counted for kept values after the cell, see values.count_non_finite
     infs: int = 0
 
 

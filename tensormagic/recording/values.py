@@ -51,6 +51,9 @@ _SIZES = {name: np.dtype(code).itemsize for name, code in _PLAIN.items()}
 _SIZES |= {name: np.dtype(code).itemsize for name, (code, _) in _BITS.items()}
 
 
+_INEXACT = {"float64", "float32", "float16", "complex64", "complex128", "complex32", "bfloat16"}
+
+
 def itemsize(dtype: str) -> int | None:
     """Bytes of one element of `dtype` (torch's name), or None where the type is not decoded."""
     return _SIZES.get(dtype)
@@ -92,6 +95,28 @@ def values(blob: Blob) -> Any:
     """The values of a blob as nested lists of Python numbers (one number for shape ()), or None as in `decode`."""
     array = decode(blob)
     return None if array is None else to_lists(array)
+
+
+def count_non_finite(blobs: list[Blob]) -> None:
+    """Fill in `nans` and `infs` of the blobs whose values were kept, all of one dtype in one piece.
+
+    Args:
+        blobs: changed in place; those without data, and of a dtype that is not decoded, stay as they are.
+    """
+    by_dtype: dict[str, list[Blob]] = {}
+    for blob in blobs:
+        if blob.data and blob.dtype in _INEXACT:
+            by_dtype.setdefault(blob.dtype, []).append(blob)
+    for dtype, group in by_dtype.items():
+        data = b"".join(blob.data or b"" for blob in group)
+        numbers = _read(data, dtype, (len(data) // _SIZES[dtype],), None, 0)
+        if numbers is None or np.isfinite(numbers).all():
+            continue
+        starts = np.cumsum([0, *(len(blob.data or b"") // _SIZES[dtype] for blob in group[:-1])])
+        nans = np.add.reduceat(np.isnan(numbers), starts, dtype=np.int64)
+        infs = np.add.reduceat(np.isinf(numbers), starts, dtype=np.int64)
+        for blob, nan, inf in zip(group, nans.tolist(), infs.tolist(), strict=True):
+            blob.nans, blob.infs = nan, inf
 
 
 def to_lists(array: Array) -> Any:

@@ -21,6 +21,8 @@ from tensormagic.watch.graph import NOWHERE, Graph
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.writes import Writes
 
+# Plain numbers: an operator of IntFlag costs microseconds.
+_RETAIN, _CREATE, _LIGHT = int(BackwardFlag.RETAIN), int(BackwardFlag.CREATE), int(BackwardFlag.LIGHT)
 _SUMMARY = 1 << 18  # gradients of at most this many elements are summarized, larger ones keep their shape alone
 
 
@@ -123,14 +125,10 @@ class _Run:
         self.engine = engine
         recording, clock = engine.recording, engine.clock
         tensors = [root for root in roots if isinstance(root, torch.Tensor)]
-        named = dict(zip(("grad_tensors", "retain", "create", "inputs"), args, strict=False))
+        given, retain, create = (*args, None, None, None)[:3]  # grad_tensors, retain_graph, create_graph
         accumulate = kwargs.get("accumulate_grad", len(args) > 5 and args[5])
-        flags = (BackwardFlag.RETAIN if named.get("retain") else 0) | (
-            BackwardFlag.CREATE if named.get("create") else 0
-        )
         self.detail = clock.detail
-        if not self.detail:
-            flags |= BackwardFlag.LIGHT
+        flags = (_RETAIN if retain else 0) | (_CREATE if create else 0) | (0 if self.detail else _LIGHT)
         self.number = len(recording.backwards)
         self.accumulate = bool(accumulate)
         root = engine.memory.tensor(tensors[0]).object if tensors else NONE
@@ -138,7 +136,7 @@ class _Run:
         recording.backwards.add(clock.step, clock.call, kind, root, flags, len(recording.gradients), 0)
         self.handles: list[Any] = []
         self.leaves: list[tuple[Any, int, Any, int, int]] = []
-        self.roots = [t.grad_fn if t.grad_fn is not None else None for t in tensors]
+        self.roots = [private.get_grad_fn(tensor) for tensor in tensors]
         nodes: dict[int, Any] = {}
         if self.detail or engine.writes.untold:
             nodes, edges, truncated = engine.graph.walk(self.roots)
@@ -148,10 +146,12 @@ class _Run:
             if engine.writes.untold:
                 self._saved(nodes, only_readable=True)
             if self.detail:
-                self._start(tensors, named.get("grad_tensors") or ())
+                self._start(tensors, given or ())
                 self._hook(nodes, edges)
         self._leaves([node.variable for number, node in nodes.items() if number < 0])
-        self._leaves([t for t in tensors if t.grad_fn is None and t.requires_grad])
+        self._leaves(
+            [t for t, root in zip(tensors, self.roots, strict=True) if root is None and private.get_requires_grad(t)]
+        )
 
     # ---- before --------------------------------------------------------------------------------------------------
 
@@ -253,12 +253,13 @@ class _Run:
         row = recording.backwards
         first = row.flat[self.number * row.width + 5]
         row.flat[self.number * row.width + 6] = len(recording.gradients) - first
+        parts = self._parts() if self.leaves else {}
         for leaf, number, live, version, before in self.leaves:
-            self._accumulated(leaf, number, live, version, before)
+            self._accumulated(leaf, number, live, version, before, parts.get(number, []))
         self.leaves.clear()
         self.roots.clear()
 
-    def _accumulated(self, leaf: Any, number: int, live: Any, version: int, before: int) -> None:
+    def _accumulated(self, leaf: Any, number: int, live: Any, version: int, before: int, parts: list[int]) -> None:
         """Note what the run did to one leaf's .grad; nothing where it was not reached."""
         recording, memory = self.engine.recording, self.engine.memory
         grad = leaf.grad
@@ -268,33 +269,38 @@ class _Run:
         in_place = live is not None and now.object == live.object
         if in_place and memory.version(grad) == version:
             return
-        added = self._sum(number)
+        added = self._sum(parts)
         after = self._blob(grad) if self.detail else NONE
         recording.accumulations.add(self.number, number, before, added, after, now.object, int(in_place))
         if in_place:
             after_version = memory.version(grad)
             self.engine.writes.accumulated(self.engine.clock.call, now, grad, version, after_version)
 
-    def _sum(self, leaf: int) -> int:
+    def _parts(self) -> dict[int, list[int]]:
+        """Leaf -> the blobs that this run sent into it; all of a run read once."""
+        recording = self.engine.recording
+        parts: dict[int, list[int]] = {}
+        for index in range(recording.backwards[self.number].first_edge, len(recording.gradients)):
+            edge = recording.gradients[index]
+            if edge.target < 0 and edge.run == self.number and edge.blob >= 0:
+                parts.setdefault(-1 - edge.target, []).append(edge.blob)
+        return parts
+
+    def _sum(self, blobs: list[int]) -> int:
         """The sum of what this run sent into one leaf, where every part was kept value by value."""
         recording = self.engine.recording
-        first = recording.backwards[self.number].first_edge
+        if not blobs:
+            return NONE
+        if len(blobs) == 1:
+            return blobs[0] if recording.blobs[blobs[0]].data is not None else NONE
         total: Any = None
-        shape: tuple[int, ...] = ()
-        for index in range(first, len(recording.gradients)):
-            edge = recording.gradients[index]
-            if edge.target != -1 - leaf or edge.run != self.number or edge.blob < 0:
-                continue
-            part = values.decode(recording.blobs[edge.blob])
+        for blob in blobs:
+            part = values.decode(recording.blobs[blob])
             if part is None:
                 return NONE
             total = part if total is None else total + part
-            shape = recording.blobs[edge.blob].shape
-        if total is None:
-            return NONE
         total = np.ascontiguousarray(total)
-        nans, infs = raw.non_finite(total)
-        recording.blobs.append(Blob(tuple(shape), str(total.dtype), total.tobytes(), nans=nans, infs=infs))
+        recording.blobs.append(Blob(recording.blobs[blobs[-1]].shape, str(total.dtype), total.tobytes()))
         return len(recording.blobs) - 1
 
 

@@ -7,7 +7,8 @@ not have (`OpOverloadPacket.__getattr__` costs ten calls), or keep anything of t
 Up to Python 3.11 a line tracer makes every instruction slow while it is set, in frames that it does not follow too, and
 is called for every function that begins. So `__torch_function__` takes it off as soon as it knows that a call is
 recorded, and nothing of ours but the few instructions around that runs under it; the trampoline puts it back for the
-call itself. Past the bound of detail all the work is in two functions, `Light.begin` and `Light.end`.
+call itself, unless the call cannot come to code of the user's (`_is_alone`). Past the bound of detail all the work is
+in two functions, `Light.begin` and `Light.end`.
 
 Identity: Python hands the address of a temporary that just died to the next object of its size, and programs print
 such addresses (`id(a.detach()) == id(b.detach())`). So between the start of a call and its result nothing of a tensor's
@@ -28,7 +29,19 @@ from tensormagic.recording.model import NONE, CallFlag, Recording
 from tensormagic.watch import private, raw
 from tensormagic.watch.callsite import Callsites, untold
 from tensormagic.watch.clock import Clock
-from tensormagic.watch.functions import DATA_GET, GRAD, IGNORED, SPECIAL, UNDECLARED, moves, mutates, plain, readable
+from tensormagic.watch.functions import (
+    DATA_GET,
+    GRAD,
+    IGNORED,
+    SPECIAL,
+    UNDECLARED,
+    may_write,
+    moves,
+    mutates,
+    plain,
+    readable,
+    runs_alone,
+)  # fmt: skip
 from tensormagic.watch.light import Light
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.writes import Writes
@@ -39,6 +52,7 @@ _ENGINE, _CHECKED = int(CallFlag.IN_BACKWARD), int(CallFlag.CHECKED)
 _NAN, _INF = int(CallFlag.NAN_OUT), int(CallFlag.INF_OUT)
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
 _PLAIN = {int, float, bool, str, type(None), slice, type(Ellipsis), torch.dtype, torch.device, torch.Size}
+_SIMPLE = _TENSORS | _PLAIN
 _FIRST_OUT, _FLAGS, _WIDTH = 5, 8, 9  # places in a row of `calls`, and its length
 
 
@@ -48,9 +62,11 @@ class _Function(NamedTuple):
     name: int  # string
     mutates: bool  # may change what its first argument is without touching the version counter
     moves: bool  # may make its first argument look at other memory or in another shape
+    writes: bool  # may write into what it takes, as far as its name and arguments tell
     undeclared: bool  # its kernel may write into an input without telling
     detaches: bool  # gives a tensor with a version counter of its own on the same memory
     keeps_args: bool  # its arguments are needed in the light record too
+    alone: bool  # given plain arguments it runs no code of the user's
     code: CodeType | None  # of a function that is written in Python
 
 
@@ -83,6 +99,7 @@ class CallMode(TorchFunctionMode):
         self.on = False
         self.hook: Any = None  # see Lines.hook
         self.guarded = False  # another function mode lies below: our own reads must not reach it
+        self.shared = False  # another tracer hears from ours: it is to hear of torch's own functions, too
         self.nested = 0  # calls of ours that are under way: the mode is off inside them
         self.over = 0
 
@@ -109,10 +126,12 @@ class CallMode(TorchFunctionMode):
         clock = self.clock
         light = not clock.detail
         touched: list[Any] = []
-        known, call, through = None, NONE, untold
+        known, call, through, traced = None, NONE, untold, hook is not None
         try:
             known = self.functions.get(func) or self._learn(func)
-            through = self.callsites.at(frame, known.code, hook is not None)
+            if traced and known.alone and not self.shared and _is_alone(args, kwargs):
+                traced = False
+            through = self.callsites.at(frame, known.code, traced)
             del frame
             if len(self.calls) >= self.most:
                 self.over += 1
@@ -123,7 +142,8 @@ class CallMode(TorchFunctionMode):
                 call = (self.light.begin if light else self._begin)(known, args, kwargs, touched)
         except Exception as error:  # a fault of ours: noted once, the call goes on
             self._fail(error)
-            if hook is not None:
+            traced = hook is not None
+            if traced:
                 settrace(hook)
         before = clock.call
         if call >= 0:
@@ -135,7 +155,7 @@ class CallMode(TorchFunctionMode):
             flags = 0
             return out
         finally:
-            if hook is not None:
+            if traced:
                 if gettrace() is hook:
                     settrace(None)
                 else:
@@ -143,7 +163,13 @@ class CallMode(TorchFunctionMode):
             self.nested -= 1
             clock.call = before
             if call >= 0:
-                self._after(known, call, touched, out, flags, light)
+                try:
+                    if light and not self.guarded:
+                        self.light.end(known, call, touched, args, kwargs, out, flags)
+                    else:
+                        self._after(known, call, touched, args, kwargs, out, flags, light)
+                except Exception as error:
+                    self._fail(error)
             touched.clear()
             if hook is not None:
                 settrace(hook)
@@ -164,8 +190,9 @@ class CallMode(TorchFunctionMode):
     def _learn(self, func: Any) -> _Function:
         name = readable(func)
         known = self.functions[func] = _Function(
-            self.clock.string(name), mutates(name), moves(name), func in UNDECLARED, func == DATA_GET,
-            name.endswith("_set_grad_enabled") or "_record_function_enter" in name,
+            self.clock.string(name), mutates(name), moves(name), func in UNDECLARED or may_write(func, name),
+            func in UNDECLARED, func == DATA_GET,
+            name.endswith("_set_grad_enabled") or "_record_function_enter" in name, runs_alone(func),
             code if isinstance(code := getattr(func, "__code__", None), CodeType) else None,
         )  # fmt: skip
         return known
@@ -239,17 +266,18 @@ class CallMode(TorchFunctionMode):
             rest.append(_MANY if key is None else (key, _MANY))
         self._gather(value if len(value) <= _MOST else value[:_MOST], touched, rest, depth + 1)
 
-    def _after(self, known: Any, call: int, touched: list[Any], out: Any, flags: int, light: bool) -> None:
+    def _after(
+        self, known: Any, call: int, touched: list[Any], args: Any, kwargs: Any, out: Any, flags: int, light: bool
+    ) -> None:
         """Writes, outputs and the graph's counter, after the call."""
-        try:
-            end = self.light.end if light else self._finish_call
-            if self.guarded or not (light or type(out) in _TENSORS):
-                with private.no_torch_function():
-                    end(known, call, touched, out, flags)
-            else:
-                end(known, call, touched, out, flags)
-        except Exception as error:
-            self._fail(error)
+        if light:
+            with private.no_torch_function():
+                self.light.end(known, call, touched, args, kwargs, out, flags)
+        elif self.guarded or type(out) not in _TENSORS:
+            with private.no_torch_function():
+                self._finish_call(known, call, touched, out, flags)
+        else:
+            self._finish_call(known, call, touched, out, flags)
 
     def _finish_call(self, known: _Function, call: int, touched: list[Any], out: Any, flags: int) -> None:
         outputs, calls = self.outputs, self.calls
@@ -316,6 +344,23 @@ class CallMode(TorchFunctionMode):
         self.callsites.clear()
         if self.over:
             self.clock.notice("calls-bound", calls=self.max_calls, more=self.over)
+
+
+def _is_alone(args: Any, kwargs: Any) -> bool:
+    """Can a function that `runs_alone` come to no code of the user's: are its arguments plain, and is no hook for saved
+    tensors and no dispatch mode there?"""
+    for value in args:
+        kind = type(value)
+        if kind not in _SIMPLE:
+            if kind is not list and kind is not tuple:
+                return False
+            for item in value:
+                if type(item) not in _SIMPLE:
+                    return False
+    for value in kwargs.values():
+        if type(value) not in _SIMPLE:
+            return False
+    return private.saved_hooks(True) is None and not private.dispatch_modes()
 
 
 class _Mark:

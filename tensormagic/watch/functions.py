@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType, CodeType, MethodDescriptorType, MethodWrapperType
 from typing import Any
 
 import torch
@@ -50,6 +51,52 @@ UNDECLARED = {
     for name in ("batch_norm", "instance_norm", "embedding", "embedding_bag")
     if hasattr(torch.nn.functional, name)
 } | {torch.batch_norm, torch.instance_norm, torch.native_batch_norm, torch.embedding_renorm_}
+
+
+# Functions that are written in Python and call nothing but torch.
+_OF_TORCH_ALONE = {torch.nn.functional.__file__, torch.functional.__file__}
+_BUILTIN = (BuiltinFunctionType, MethodDescriptorType, MethodWrapperType)
+
+
+def runs_alone(func: Any) -> bool:
+    """Does this function run no code of the user's, as long as its arguments are plain tensors and numbers?
+
+    True of torch's builtin functions: what they call back stands in an argument, a hook for saved tensors, a dispatch
+    mode, or (which is overlooked) a kernel in Python that the user registered for an operator of torch's own.
+    """
+    if isinstance(func, _BUILTIN):
+        return True
+    code = getattr(func, "__code__", None)
+    return isinstance(code, CodeType) and code.co_filename in _OF_TORCH_ALONE
+
+
+# Functions that write into an argument without a name that says so.
+_IN_PLACE = "iadd isub imul imatmul itruediv ifloordiv imod ipow iand ior ixor ilshift irshift idiv setitem"
+_WRITERS = {f"__{name}__" for name in _IN_PLACE.split()} | {
+    "batch_norm", "instance_norm", "native_batch_norm", "_native_batch_norm_legit", "rrelu_with_noise",
+    "fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper", "_flash_attention_forward_no_dropout_inplace",
+}  # fmt: skip
+
+
+def may_write(func: Any, name: str) -> bool:
+    """May this function, called without `out=`, change the bytes of what it takes?
+
+    Args:
+        func: the function.
+        name: what `readable` calls it.
+
+    A builtin function says so in its name (`add_`) or is in _WRITERS, one of torch.nn.functional has an argument
+    `inplace`. Of any other nothing is known: it may.
+    """
+    last = name.rsplit(".", 1)[-1]
+    if mutates(name) or last in _WRITERS:
+        return True
+    if isinstance(func, _BUILTIN):
+        return False
+    code = getattr(func, "__code__", None)
+    if not isinstance(code, CodeType) or code.co_filename not in _OF_TORCH_ALONE:
+        return True
+    return "inplace" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 # In place, but of what a tensor is rather than of its bytes.

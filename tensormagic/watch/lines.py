@@ -92,6 +92,11 @@ class Lines(ABC):
         """
         return None
 
+    @property
+    def shared(self) -> bool:
+        """Whether another tracer is called by our hook, which is to hear of everything that it would hear of."""
+        return False
+
     def start(self, root: FrameType | None = None) -> None:
         """Begin to report.
 

@@ -85,6 +85,10 @@ class SettraceLines(Lines):
     def hook(self) -> TraceFunction | None:
         return self._hook if self._running else None
 
+    @property
+    def shared(self) -> bool:
+        return self._running and self._previous is not None
+
     def _installed(self) -> bool:
         return gettrace() is self._hook
 

@@ -311,14 +311,20 @@ class Names:
 
 def _attributes(value: Any) -> dict[str, Any]:
     """An object's own attributes, without asking any code of its class."""
-    for base in _mro(type(value)):
+    member = _attributes_member(type(value))
+    if member is None:
+        return {}
+    found = member.__get__(value)
+    return found if type(found) is dict else {}
+
+
+def _attributes_member(kind: type) -> Any:
+    """The descriptor through which Python itself gives an object's `__dict__`; None where a class has its own."""
+    for base in _mro(kind):
         member = type.__dict__["__dict__"].__get__(base).get("__dict__")
         if member is not None:
-            if type(member) is not types.GetSetDescriptorType:
-                return {}
-            found = member.__get__(value)
-            return found if type(found) is dict else {}
-    return {}
+            return member if type(member) is types.GetSetDescriptorType else None
+    return None
 
 
 _ATOMS = {int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size, range, slice}

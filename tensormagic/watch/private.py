@@ -27,8 +27,18 @@ get_device = _base.device.__get__
 get_layout = _base.layout.__get__
 get_stride = _base.stride
 get_offset = _base.storage_offset
+numel, data_ptr, is_contiguous = _base.numel, _base.data_ptr, _base.is_contiguous
 get_is_view = _base._is_view
+is_nested = _base.is_nested.__get__
 get_storage = _base.untyped_storage if hasattr(_base, "untyped_storage") else torch.Tensor.untyped_storage
+
+
+def _address_of_storage(tensor: Any) -> int:
+    return id(get_storage(tensor))
+
+
+# Where the storage itself lives (not its data): names it as long as it lives, without making a Python object for it.
+storage_address = getattr(torch._C, "_storage_address", _address_of_storage)
 
 
 def get_is_leaf(tensor: Any) -> bool:
@@ -53,19 +63,28 @@ def node_number(node: Any) -> int:
     return -1 if ask is None else int(ask())
 
 
-def dispatch_modes() -> int:
-    """How many TorchDispatchModes are active: under one of the user's, our own tensor operations would be seen by it."""
-    ask = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    return 0 if ask is None else int(ask())
+def _some(*_args: Any) -> Any:
+    return ()
+
+
+# How many TorchDispatchModes are active, and the pair of hooks that packs what is saved for backward (None: there is
+# none; asked with True also where it is switched off). Code of the user's runs in both, in the middle of a torch call.
+# Where torch does not tell, both answer as if there were some.
+dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
+saved_hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", _some)
+
+
+def _never(_tensor: Any) -> bool:
+    return False
+
+
+_is_functorch = getattr(getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", _never)
+_is_functional = getattr(torch, "_is_functional_tensor", _never)
 
 
 def is_wrapped(tensor: Any) -> bool:
     """Is this a functorch or functionalization wrapper, which has no memory of its own?"""
-    functorch = getattr(torch._C, "_functorch", None)
-    if functorch is not None and functorch.is_functorch_wrapped_tensor(tensor):
-        return True
-    ask = getattr(torch, "_is_functional_tensor", None)
-    return bool(ask is not None and ask(tensor))
+    return bool(_is_functorch(tensor) or _is_functional(tensor))
 
 
 def function_modes() -> int:

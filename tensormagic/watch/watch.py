@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from tensormagic.recording.model import NONE, Notice, Recording
+from tensormagic.recording.values import count_non_finite
 from tensormagic.watch import private
 from tensormagic.watch.backward import Engine
 from tensormagic.watch.calls import CallMode
@@ -119,7 +120,7 @@ class Watch:
             self.started = False
             for part in (
                 self._stop_lines, self._stop_mode, self.engine.stop, self._company, self._last_look, self.mode.finish,
-                self.steps.finish, self.memory.close, self._unreadable,
+                self.steps.finish, self.memory.close, self._unreadable, self._count,
             ):  # fmt: skip
                 self._guarded(part)
         if error is not None:
@@ -149,7 +150,7 @@ class Watch:
 
     def _start_lines(self, root: FrameType | None) -> None:
         self.lines.start(root)
-        self.mode.hook = self.lines.hook
+        self.mode.hook, self.mode.shared = self.lines.hook, self.lines.shared
 
     def _stop_lines(self) -> None:
         lost = self.lines.lost  # asked while it runs: afterwards the place in sys.settrace is somebody else's by right
@@ -164,6 +165,9 @@ class Watch:
     def _unreadable(self) -> None:
         for kind, why in self.memory.unreadable.items():
             self.clock.notice("no-memory", kind, type=kind, why=why)
+
+    def _count(self) -> None:
+        count_non_finite(self.recording.blobs)
 
     def _note_error(self, error: BaseException) -> None:
         self.recording.error = error_info(error, self.filename, self.is_user_code, len(self.recording.steps) - 1)

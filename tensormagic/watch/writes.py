@@ -33,7 +33,7 @@ class Writes:
         self.exposed_storages: set[int] = set()
         self.untold = 0  # writes so far that autograd was not told of
         self.keys_wanted = False  # light calls have been made: writes are to be found by the storage's address too
-        self.keys: list[tuple[int, int, int]] = []  # (call, address of the storage object, object) of told writes
+        self.keys: list[tuple[int, int, int]] = []  # (call, address of the storage, object) of told writes
         self.suspects: dict[int, bytes] = {}  # object -> its storage's bytes before the call that runs now
         self.looked: set[int] = set()  # storages compared in this look
         self.summarized: dict[int, tuple[int, int]] = {}  # object -> (version, state) of its last summary
@@ -111,7 +111,7 @@ class Writes:
                 elements = self._difference(known, now, value)
             self._snapshot(storage, now, value)
         if self.keys_wanted:
-            self.keys.append((call, id(private.get_storage(value)), live.object))
+            self.keys.append((call, private.storage_address(value), live.object))
         kind = WriteKind.CALL if self.memory.tells(value, live) else WriteKind.DATA
         self._add(call, kind, live, before, after, elements)
 
@@ -121,7 +121,7 @@ class Writes:
         self.versions[live.counter] = after
         self.last.pop(live.storage, None)  # the next detailed look takes the bytes anew
         if self.keys_wanted:
-            self.keys.append((call, id(private.get_storage(value)), live.object))
+            self.keys.append((call, private.storage_address(value), live.object))
         kind = WriteKind.CALL if self.memory.tells(value, live) else WriteKind.DATA
         self._add(call, kind, live, before, after, NONE)
 

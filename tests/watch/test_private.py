@@ -55,3 +55,20 @@ def test_wrapped_tensors_are_known():
     assert seen == [True]
     assert not private.is_wrapped(torch.ones(1))
     assert private.dispatch_modes() == 0
+
+
+def test_hooks_for_saved_tensors_and_dispatch_modes_are_seen():
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    assert private.saved_hooks(True) is None
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        assert private.saved_hooks(True) is not None
+    with TorchDispatchMode():
+        assert private.dispatch_modes() == 1
+    assert private.dispatch_modes() == 0
+
+
+def test_the_address_of_a_storage_is_one_for_all_views():
+    x, y = torch.ones(2, 3), torch.ones(2, 3)
+    assert private.storage_address(x) == private.storage_address(x[1:].t())
+    assert private.storage_address(x) != private.storage_address(y)

@@ -50,6 +50,7 @@ NEAR_MISSES = {
     "custom-backward-returns": RULES["custom-backward-returns"].example.replace("ctx.factor\nw", "ctx.factor, None\nw"),
     "checkpoint-misuse": RULES["checkpoint-misuse"].example.replace("len(calls) == 1", "calls"),
     "unused-in-grad": RULES["unused-in-grad"].example.replace("[w, b]", "[w]"),
+    "optimizer-forgets-parameter": RULES["optimizer-forgets-parameter"].example.replace("teacher.", "student."),
     "tie-lost": "a = torch.nn.Linear(2, 2)\nb = torch.nn.Linear(2, 2)\nb.weight = a.weight\n"
     "b.weight = torch.nn.Parameter(torch.ones(2, 2))\n",
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -22,7 +23,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             count = sum(len(found) for found in iterations.values())
             yield Finding(
                 RULE.id, WARNING, line, (root, *_held_names(facts, root)),
-                f"`{root}` keeps the graphs of {len(iterations)} iterations alive ({count} nodes so far): line {line} "
+                f"`{_holder(facts, root)}` keeps the graphs of {len(iterations)} iterations alive ({count} nodes so far): line {line} "
                 f"adds one more each time round, and none can be freed.",
                 f"On line {line} keep the number, not the graph: `.item()` or `.detach()`.",
                 {"kept": line}, step,
@@ -46,6 +47,13 @@ def _held_names(facts: Facts, root: str) -> list[str]:
     return [text for text, _, _ in _tensors(facts, root) if text != root][:3]
 
 
+def _holder(facts: Facts, root: str) -> str:
+    """The longest beginning that the names of all tensors which hold a graph have in common: `meter.total`, `logs['loss']`."""
+    parts = [re.findall(r"[^.\[]+|\.[^.\[]+|\[[^\]]*\]", text) for text, _, _ in _tensors(facts, root)]
+    common = [one for one, *others in zip(*parts, strict=False) if all(one == other for other in others)]
+    return "".join(common) or root
+
+
 def _unwanted(facts: Facts, root: str, loop: Loop, iterations: dict[int, set[int]]) -> bool:
     """Is the graph of earlier iterations of no use?
 
@@ -54,7 +62,7 @@ def _unwanted(facts: Facts, root: str, loop: Loop, iterations: dict[int, set[int
     A name that the loop computes from itself (a recurrent state) is left alone there: it may be used in another cell.
     """
     runs = facts.recording.backwards
-    if sum(facts.loop_of(run.step) == loop for run in runs) >= _FEW:
+    if sum(_inside(facts, run.step, loop) for run in runs) >= _FEW:
         return True
     held = set().union(*iterations.values())
     for run in runs:
@@ -94,17 +102,27 @@ def _held(facts: Facts, root: str) -> dict[tuple[str, int, int], dict[int, set[i
     return held
 
 
+def _inside(facts: Facts, step: int, loop: Loop) -> bool:
+    """Does a step stand in a loop's body, itself or through a function that the body called?"""
+    while step >= 0:
+        if facts.loop_of(step) == loop:
+            return True
+        step = facts.recording.steps[step].parent
+    return False
+
+
 def _iteration(facts: Facts, step: int, loop: tuple[str, int, int]) -> int:
     """Which time round a step of a loop's body belongs to: executions of its line so far."""
     return facts.recording.steps[step].iteration
 
 
 def _line(facts: Facts, root: str, loop: tuple[str, int, int]) -> tuple[int, int]:
-    """The line of the loop that adds to the name: the last one that bound it, wrote to it, or put something in."""
+    """The line of the loop, or of what it called, that adds to the name: the last that bound it, wrote to it, or put
+    something in."""
     index = facts.index
     best = (-1, -1)
     for binding in facts.recording.bindings:
-        if binding.frame or binding.object < 0 or facts.loop_of(binding.step) != loop:
+        if binding.frame or binding.object < 0 or not _inside(facts, binding.step, loop):
             continue
         text = index.path_text(binding.path)
         if _root(text) == root and binding.step > best[1] and not text.endswith(".grad"):
@@ -112,7 +130,7 @@ def _line(facts: Facts, root: str, loop: tuple[str, int, int]) -> tuple[int, int
                 best = (facts.line(binding.step), binding.step)
     for row in range(len(facts.recording.writes)):
         write = facts.recording.writes[row]
-        if write.step > best[1] and facts.loop_of(write.step) == loop and root in facts.all_names(write.object):
+        if write.step > best[1] and _inside(facts, write.step, loop) and root in facts.all_names(write.object):
             best = (facts.line(write.step), write.step)
     return best
 

@@ -19,12 +19,14 @@ def find(facts: Facts) -> Iterator[Finding]:
     for text, named in facts.end.items():
         if named.object < 0 or recording.paths[named.path].kind != PathKind.PARAMETER:
             continue
-        attribute = _plain_attribute(facts, named.path, named.frame)
+        attribute = plain_container(facts, named.path, named.frame)
         if attribute < 0:
             registered.add(named.object) if _inside_a_module(facts, named.path, named.frame) else None
         else:
             hidden[attribute].append((text, named.object))
     optimized = {member.object for member in recording.members}
+    if optimized:
+        yield from _tensors(facts, optimized)
     for attribute, found in hidden.items():
         lost = [(text, object) for text, object in found if object not in registered and object not in optimized]
         if not lost:
@@ -40,6 +42,54 @@ def find(facts: Facts) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _tensors(facts: Facts, optimized: set[int]) -> Iterator[Finding]:
+    """A module's plain attribute that is a tensor of its own with a gradient, while an optimizer trains what is registered."""
+    told: set[int] = set()
+    for text, named in facts.end.items():
+        path = facts.recording.paths[named.path]
+        if path.kind != PathKind.ATTRIBUTE or named.state is None or named.object < 0 or named.object in told:
+            continue
+        if _kind(facts, path.parent, named.frame) != ObjectKind.MODULE or named.object in optimized:
+            continue
+        call = facts.index.maker(named.object)
+        hidden = _hidden_leaf(facts, named.object)
+        leaf = hidden if hidden >= 0 else named.object
+        if leaf not in facts.flow.reached_leaves or _written(facts, leaf) or not facts.all_names(named.object):
+            continue
+        told.add(named.object)
+        line, step = _line(facts, named.path)
+        line = facts.line_of_call(call) if call >= 0 else line
+        what = (
+            "is a plain tensor, not a Parameter"
+            if hidden < 0
+            else f"is the result of `{facts.described(call)}`, not the Parameter itself"
+        )
+        names = (text, *(name for name in facts.all_names(named.object)[:3] if name != text))
+        yield Finding(
+            RULE.id, WARNING, line, names,
+            f"`{text}` {what}: `parameters()` does not see it, so no optimizer trains it, and it is not saved.",
+            f"`self.{facts.index.string(path.key)} = torch.nn.Parameter(...)`, with the whole computation inside the brackets.",
+            {"made": line}, step,
+        )  # fmt: skip
+
+
+def _hidden_leaf(facts: Facts, object: int) -> int:
+    """The Parameter without a name that the tensor was computed from in one call; -1 for none."""
+    call = facts.index.maker(object)
+    for item in facts.index.inputs(call) if call >= 0 else ():
+        if facts.index.string(facts.index.object(item.object).type) == "Parameter" and not facts.all_names(item.object):
+            return item.object
+    return -1
+
+
+def _written(facts: Facts, leaf: int) -> bool:
+    """Was it written in place once it had a gradient: a step by hand?"""
+    state = facts.index.state(leaf)
+    first = facts.recording.backwards[facts.flow.reached_leaves[leaf][0]].step
+    rows = facts.index.writes_to(state.storage) if state is not None and state.storage >= 0 else []
+    return any(facts.recording.writes[row].step > first for row in rows)
+
+
 def _chain(facts: Facts, path: int) -> list[int]:
     chain = []
     while path >= 0:
@@ -53,7 +103,7 @@ def _kind(facts: Facts, path: int, frame: int) -> int:
     return facts.index.object(bindings[-1].object).kind if bindings and bindings[-1].object >= 0 else -1
 
 
-def _plain_attribute(facts: Facts, path: int, frame: int) -> int:
+def plain_container(facts: Facts, path: int, frame: int) -> int:
     """The path of a module's plain attribute, a list or dict, that the way to a parameter leads through; -1 for none."""
     chain = _chain(facts, path)
     for owner, attribute in itertools.pairwise(chain):
@@ -86,7 +136,7 @@ def _line(facts: Facts, attribute: int) -> tuple[int, int]:
 RULE = Rule(
     id="parameter-not-registered",
     sees="Parameters that are reached through a plain list or dict of a module and in no registered way, and that no "
-    "optimizer of the cell holds.",
+    "optimizer of the cell holds; tensors with a gradient that are plain attributes of a module, while an optimizer trains others.",
     matters="They get gradients and are never stepped, moved to a device, or saved.",
     example="class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     "        self.layers = [torch.nn.Linear(2, 2)]\n    def forward(self, x):\n        return self.layers[0](x)\n"

@@ -336,6 +336,19 @@ class Index:
         return dict(found)
 
     @cached_property
+    def paths_of_frame(self) -> dict[int, list[tuple[int, list[int]]]]:
+        """frame -> (path, rows of `bindings`) of every name it ever had, in the order in which they were first bound."""
+        found: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
+        for (frame, path), rows in self.bindings_by_path.items():
+            found[frame].append((path, rows))
+        return dict(found)
+
+    def named_before(self, frame: int, step: int) -> bool:
+        """Was any name of a frame noted before `step`?"""
+        rows = self.paths_of_frame.get(frame, [])
+        return any(self.recording.bindings[bindings[0]].step < step for _path, bindings in rows)
+
+    @cached_property
     def bindings_of_object(self) -> dict[int, list[int]]:
         """object -> rows of `bindings` that bound a name to it, in order."""
         return _group(self.recording.bindings.column("object"))

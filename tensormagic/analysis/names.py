@@ -13,7 +13,7 @@ import difflib
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -59,14 +59,20 @@ class NamesAt(Mapping[str, Named]):
 
     Inside a function its locals come first, then the cell's names; a local hides a cell's name of the same text. The
     order is that in which names were first bound. Look-up takes any spelling; iteration gives the recorded one.
+
+    Args:
+        index: of the recording.
+        step: None is the end, -1 before the cell.
+        frames: whose names, the innermost first; None takes the step's own frame and the cell's.
     """
 
-    def __init__(self, index: Index, step: int | None = None) -> None:
+    def __init__(self, index: Index, step: int | None = None, frames: Sequence[int] | None = None) -> None:
         self.index = index
         self.step = index.check_step(step)
-        ended = step is None or self.step < 0
-        inner = _CELL if ended else index.recording.steps[self.step].frame
-        self.frames = [inner] if inner == _CELL else [inner, _CELL]
+        if frames is None:
+            inner = _CELL if step is None or self.step < 0 else index.recording.steps[self.step].frame
+            frames = [inner] if inner == _CELL else [inner, _CELL]
+        self.frames = list(frames)
         self._entries = self._collect()
 
     def _collect(self) -> dict[str, tuple[int, int, int]]:
@@ -195,15 +201,22 @@ def at(source: Recording | Index, step: int | None = None) -> NamesAt:
     return NamesAt(Index.of(source), step)
 
 
+def calling_frames(index: Index, step: int) -> list[int]:
+    """The frame of a step, those that had called it, innermost first, and the cell's."""
+    frames = [index.recording.steps[step].frame] if step >= 0 else []
+    while frames and (parent := index.recording.frames[frames[-1]].parent) >= 0 and parent not in frames:
+        frames.append(parent)
+    return frames if _CELL in frames else [*frames, _CELL]
+
+
 def _current(index: Index, frame: int, step: int) -> dict[int, tuple[int, int]]:
     """path -> (step, object) of its newest binding in a frame by the end of `step`."""
     found = {}
-    for (owner, path), rows in index.bindings_by_path.items():
-        if owner == frame:
-            count = bisect_right(rows, step, key=lambda row: index.recording.bindings[row].step)
-            if count:
-                binding = index.recording.bindings[rows[count - 1]]
-                found[path] = (binding.step, binding.object)
+    for path, rows in index.paths_of_frame.get(frame, []):
+        count = bisect_right(rows, step, key=lambda row: index.recording.bindings[row].step)
+        if count:
+            binding = index.recording.bindings[rows[count - 1]]
+            found[path] = (binding.step, binding.object)
     return found
 
 

@@ -132,6 +132,28 @@ def form_of(named: Named) -> Form | None:
     return None if region is None else region.form()
 
 
+def storage_shift(index: Index, storage: int, other: int, step: int, named: Named | None = None) -> int | None:
+    """How many bytes behind the start of `storage` the other one begins, None where they cannot be one piece of memory.
+
+    Two storages can be: `torch.from_numpy` twice on one array, or on its rows, gives one storage each.
+
+    Args:
+        index: of the recording.
+        storage, other: which.
+        step: when.
+        named: what is looked at on the other storage; an array there may outlive the storage.
+    """
+    if storage == other:
+        return 0
+    if storage < 0 or other < 0 or index.resized(storage) or index.resized(other):
+        return None
+    one, two = index.recording.storages[storage], index.recording.storages[other]
+    if one.address <= 0 or two.address <= 0 or one.device != two.device or not index.alive(storage, step):
+        return None
+    array = named is not None and index.object(named.base).kind == ObjectKind.ARRAY
+    return two.address - one.address if array or index.alive(other, step) else None
+
+
 class _Spot(NamedTuple):
     """Where a tensor lies: a piece of memory, the tensor's storage in it, its bytes."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from tensormagic.analysis.index import Index
-from tensormagic.analysis.names import Named, NamesAt
-from tensormagic.analysis.regions import canonical, compare
-from tensormagic.analysis.sharing import form_of
+from tensormagic.analysis.names import Named, NamesAt, calling_frames
+from tensormagic.analysis.regions import Form, canonical, compare
+from tensormagic.analysis.sharing import form_of, storage_shift
 from tensormagic.recording.model import Write, WriteKind
 
 _ROWS = 16  # rows of a tensor whose rows share memory that are named one by one
@@ -24,7 +25,8 @@ class WriteView:
     Attributes:
         line: of the cell or of the function that wrote; `step` is the execution of it.
         through: a name of the tensor written through, "" where it had none.
-        reaches: every name that saw the change (the one written through too).
+        reaches: every name that saw the change (the one written through too): names of the function that wrote, of those
+            that had called it, and of the cell.
         told: whether autograd's version counter was told of it.
         before, after: the version counter, -1 where it cannot be read.
         elements: the storage elements that changed, None where they are not known one by one.
@@ -70,30 +72,46 @@ class Writes:
         index = self.index
         write = index.recording.writes[row]
         names = self._names(write.step)
-        seen = tuple(text for text, named in names.items() if reaches(index, write, named))
-        parts = tuple(part for named in names.values() for part in self._rows(write, named) if named.text in seen)
-        through = next((text for text, named in names.items() if named.object == write.object), "")
+        seen = [named for named in names if reaches(index, write, named)]
+        parts = [part for named in seen for part in self._rows(write, named)]
+        through = next((named.text for named in names if named.object == write.object), "")
         elements = tuple(index.recording.elements[write.elements]) if write.elements >= 0 else None
         return WriteView(
             row, write.step, index.line_of(write.step), WriteKind(write.kind),
-            index.function(write.call) if write.call >= 0 else "", through, seen + parts,
+            index.function(write.call) if write.call >= 0 else "", through,
+            tuple(dict.fromkeys([*(named.text for named in seen), *parts])),
             write.kind in (WriteKind.CALL, WriteKind.ACCUMULATE), write.before, write.after, elements,
             f"S{write.storage + 1}",
         )  # fmt: skip
 
-    def _names(self, step: int) -> dict[str, Named]:
-        """Every tensor's name after the step and, for those that the line took away, before it; callers' too."""
+    def _names(self, step: int) -> list[Named]:
+        """What every name stood for while a step ran: in its own frame, in those that called it, in the cell.
+
+        The names are those after the step, then those before it that the line took away or moved to another tensor. One
+        text may stand there more than once: a function's `x` and its caller's are two names.
+        """
         index = self.index
-        found: dict[str, Named] = {}
-        chain = [step]
-        while chain[-1] >= 0 and (parent := index.recording.steps[chain[-1]].parent) >= 0:
-            chain.append(parent)
-        for one in (step, step - 1):
-            if one >= -1:
-                at = NamesAt(index, one)
+        found: dict[tuple[int, str, int], Named] = {}
+        for frame in calling_frames(index, step):
+            running = self._running(frame, step)
+            times = [step, step - 1] if step >= 0 else [step]
+            if running > step and not index.named_before(frame, running):
+                times.append(running)  # the caller's first line still runs: what it was called with is noted at its end
+            for one in times:
+                at = NamesAt(index, one, [frame])
+                stored = _stored(index.line_text(running)) if one > step else ()
                 for text in at.tensors():
-                    found.setdefault(text, at[text])
-        return found
+                    named = at[text]
+                    if one <= step or index.segments(named.path)[0][1] not in stored:
+                        found.setdefault((frame, text, named.object), named)
+        return list(found.values())
+
+    def _running(self, frame: int, step: int) -> int:
+        """The step of a frame that runs while `step` does, -1 where there is none."""
+        steps = self.index.recording.steps
+        while step >= 0 and steps[step].frame != frame:
+            step = steps[step].parent
+        return step
 
     def _rows(self, write: Write, named: Named) -> list[str]:
         """Rows of an expanded tensor: several places of it are one memory, so a write to one is seen in the others."""
@@ -104,27 +122,36 @@ class Writes:
         return [f"{named.text}[{row}]" for row in range(min(named.shape[0], _ROWS))]
 
 
+def _stored(line: str) -> set[str]:
+    """The variables that an assignment of one line stores; its targets stand before the first `=` that is alone."""
+    targets = re.split(r"(?<![=!<>:])=(?!=)", line, maxsplit=1)
+    return set(re.findall(r"\w+", targets[0])) if len(targets) > 1 and "(" not in targets[0] else set()
+
+
 def reaches(index: Index, write: Write, named: Named) -> bool:
     """Did what a name stands for change with a write?"""
     state = named.state
-    if state is None or state.storage != write.storage:
+    if state is None:
         return named.object == write.object and named.object >= 0
+    shift = storage_shift(index, write.storage, state.storage, write.step, named)
+    if shift is None:
+        return False
     form = form_of(named)
     if form is None:
         return False
     if write.elements >= 0:
         changed = index.recording.elements[write.elements]
         if changed:
-            return touches(named, changed, _itemsize(index, write))
+            return touches(named, changed, _itemsize(index, write), shift)
     if write.state < 0:
-        return True
+        return state.storage == write.storage
     written = index.recording.states[write.state]
     geometry = index.geometry(written)
     size = geometry.itemsize
     target = canonical(written.offset * size, geometry.shape, tuple(s * size for s in geometry.stride), size)
     if target is None:
         return False
-    common = compare(target, form)
+    common = compare(target, Form(form.start + shift, form.dims))
     return common.overlap is not False  # past the bound of the solver: it may
 
 
@@ -132,16 +159,25 @@ def _itemsize(index: Index, write: Write) -> int:
     return index.geometry(index.recording.states[write.state]).itemsize if write.state >= 0 else 1
 
 
-def touches(named: Named, changed: list[int], itemsize: int) -> bool:
-    """Does a name see one of the changed storage elements (each `itemsize` bytes)?"""
+def touches(named: Named, changed: list[int], itemsize: int, shift: int = 0) -> bool:
+    """Does a name see one of the changed storage elements?
+
+    Args:
+        named: what the name stands for.
+        changed: elements of the storage that was written, `itemsize` bytes each.
+        itemsize: bytes of one of them.
+        shift: where the name's storage begins, in bytes from the start of the one that was written.
+    """
     assert named.state is not None
     if int(np.prod(named.shape, dtype=np.int64)) > _ENUMERATED:
         return True
     starts = np.asarray(named.state.offset, dtype=np.int64)
     for size, step in zip(named.shape, named.stride, strict=True):
         starts = starts[..., None] + np.arange(size) * step
-    first = starts.ravel() * named.itemsize
+    first = np.sort(starts.ravel() * named.itemsize + shift)
     wanted = np.asarray(changed, dtype=np.int64) * itemsize
-    if named.itemsize == itemsize:
-        return bool(np.isin(wanted, first).any())
-    return bool(((first[:, None] < wanted + itemsize) & (wanted < first[:, None] + named.itemsize)).any())
+    after = np.searchsorted(
+        first, wanted - named.itemsize, side="right"
+    )  # the first element that ends behind its start
+    inside = after < len(first)
+    return bool((first[after[inside]] < wanted[inside] + itemsize).any())

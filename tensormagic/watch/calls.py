@@ -315,11 +315,13 @@ class CallMode(TorchFunctionMode):
         else:
             live = memory.tensor(out, call)
             self.outputs.frombytes(self.pack_pair(live.object, 1))
-            if not known.detaches:
-                for source, _value, _version in touched:
-                    if source.storage == live.storage and live.storage >= 0:
+            for source, _value, _version in touched:
+                if source.storage == live.storage and live.storage >= 0:
+                    if known.detaches:
+                        memory.keep_home(out, source)
+                    else:
                         live.counter = source.counter  # views and detach() share the version counter
-                        break
+                    break
         return self._check(out) if self.clock.detail else 0
 
     def _check(self, out: Any) -> int:

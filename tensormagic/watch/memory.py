@@ -224,6 +224,12 @@ class Memory:
             return True
         return False
 
+    def keep_home(self, alias: Any, source: Live) -> None:
+        """`alias` has a version counter of its own (`.data`): it must not become the one that stands for the memory."""
+        known = self.storages.get(id(private.get_storage(alias)))
+        if known is not None and known.home != source.counter and (known.first is None or known.first() is None):
+            known.home, known.first = source.counter, source
+
     def _freed(self, ref: StorageRef) -> None:
         self.deaths.append(ref.number)
         self.deaths.append(self.clock.step)

@@ -61,7 +61,7 @@ class Writes:
             elif detail or suspects:
                 if done is None:
                     done = []
-                self._untold(call, live, value, before, done)
+                self._untold(call, live, value, before, done, moves)
         if mutates and touched:
             live, value, before = touched[0]
             if live.version == before:
@@ -69,9 +69,13 @@ class Writes:
         if suspects:
             suspects.clear()
 
-    def _untold(self, call: int, live: Live, value: Any, version: int, done: list[int]) -> None:
+    def _untold(self, call: int, live: Live, value: Any, version: int, done: list[int], moves: bool) -> None:
         """The counter did not move: did the bytes? Asked where the bytes before are known."""
         storage = live.storage
+        if moves:
+            self.memory.note_state(value, live, call)
+            if live.storage != storage:
+                return  # `.data = u`: it looks at other memory, no byte changed
         old = self.suspects.get(live.object) or self.last.get(storage)
         if old is None or storage in done:
             return

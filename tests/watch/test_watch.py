@@ -191,3 +191,19 @@ def test_warnings_stand_at_the_user_s_line():
     (warning,) = [w for w in caught if "non-leaf" in str(w.message).lower() or "not a leaf" in str(w.message)]
     assert warning.filename == trace.recording.cell
     assert warning.lineno == 3
+
+
+@pytest.mark.parametrize("line", ["p.data = u", "p.data = u[1:]"])
+def test_a_tensor_that_is_given_other_memory_is_no_write(line):
+    trace, namespace = run(
+        "p = torch.nn.Parameter(torch.zeros(3))\nq = torch.nn.Parameter(torch.ones(3))\nd = p.detach()\nu = torch.ones(4)\n"
+        f"d = None\n{line}\n"
+    )
+    assert len(trace.writes) == 0
+    assert trace["p"].values == namespace["p"].tolist()
+
+
+@pytest.mark.parametrize("line", ["p.data.fill_(2)", "p.data = u; p.data.fill_(2)"])
+def test_a_write_behind_data(line):
+    trace, _ = run(f"p = torch.nn.Parameter(torch.zeros(3))\nu = torch.ones(3)\n{line}\n")
+    assert [(write.line, write.told, "p" in write.reaches) for write in trace.writes] == [(3, False, True)]

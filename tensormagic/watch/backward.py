@@ -18,6 +18,7 @@ from tensormagic.watch import private, raw
 from tensormagic.watch.calls import CallMode
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.graph import NOWHERE, Graph
+from tensormagic.watch.late_nan import LateNaN
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.writes import Writes
 
@@ -41,6 +42,7 @@ class Engine:
     ) -> None:  # fmt: skip
         self.recording, self.clock, self.memory, self.writes = recording, clock, memory, writes
         self.graph, self.mode, self.small = graph, mode, small
+        self.late: LateNaN | None = None  # looks at the losses of light runs
         self.original: Any = None
         self.standin: Any = None
 
@@ -64,37 +66,35 @@ class Engine:
 
     def run(self, original: Any, roots: Any, args: Any, kwargs: Any) -> Any:
         """Stands where the engine's entry stood: the same result, the same errors."""
-        if not self.mode.on:
+        mode, clock = self.mode, self.clock
+        if not mode.on:
             return original(roots, *args, **kwargs)
-        hook = self._hook_off(self.mode.hook)
+        # Our own code runs without the line tracer, see `Lines.hook`; settrace gives None.
+        if (hook := mode.hook) is not None and (sys.gettrace() is not hook or sys.settrace(None)):
+            hook = None
         run = self._begin(roots, args, kwargs)
-        clock = self.clock
+        nested = mode.nested > 0
         clock.engine += 1
+        if nested:
+            mode.__enter__()
+        failed: BaseException | None = None
         try:
             if hook is not None:
                 sys.settrace(hook)
-            if self.mode.nested:
-                with self.mode:
-                    return original(roots, *args, **kwargs)
             return original(roots, *args, **kwargs)
         except BaseException as error:
-            if run is not None:
-                run.raised(error)
+            failed = error
             raise
         finally:
+            if hook is not None and (sys.gettrace() is not hook or sys.settrace(None)):
+                hook = None
+            if nested:
+                mode.__exit__(None, None, None)
             clock.engine -= 1
-            hook = self._hook_off(hook)
-            self._end(run)
+            self._end(run, failed)
+            del failed
             if hook is not None:
                 sys.settrace(hook)
-
-    @staticmethod
-    def _hook_off(hook: Any) -> Any:
-        """Take the line tracer off while our own code runs (see `Lines.hook`); None where it is not there."""
-        if hook is None or sys.gettrace() is not hook:
-            return None
-        sys.settrace(None)
-        return hook
 
     def _begin(self, roots: Any, args: Any, kwargs: Any) -> _Run | None:
         try:
@@ -104,11 +104,13 @@ class Engine:
             self._fail(error)
             return None
 
-    def _end(self, run: _Run | None) -> None:
+    def _end(self, run: _Run | None, error: BaseException | None) -> None:
         if run is None:
             return
         try:
             with private.no_torch_function():
+                if error is not None:
+                    run.raised(error)
                 run.finish()
         except Exception as error:
             self._fail(error)
@@ -138,6 +140,8 @@ class _Run:
         self.leaves: list[tuple[Any, int, Any, int, int]] = []
         self.roots = [private.get_grad_fn(tensor) for tensor in tensors]
         nodes: dict[int, Any] = {}
+        if not self.detail and tensors and engine.late is not None:
+            engine.late.loss(tensors[0])
         if self.detail or engine.writes.untold:
             nodes, edges, truncated = engine.graph.walk(self.roots)
             if truncated:
@@ -212,14 +216,9 @@ class _Run:
         recording = self.engine.recording
         row = recording.backwards
         row.flat[self.number * row.width + 4] |= BackwardFlag.RAISED
-        if not isinstance(error, RuntimeError):
-            return
-        try:
-            with private.no_torch_function():
-                nodes, _, _ = self.engine.graph.walk(self.roots)
-                self._saved(nodes, only_readable=False)
-        except Exception as fault:
-            self.engine._fail(fault)
+        if isinstance(error, RuntimeError):
+            nodes, _, _ = self.engine.graph.walk(self.roots)
+            self._saved(nodes, only_readable=False)
 
     def _saved(self, nodes: dict[int, Any], only_readable: bool) -> None:
         clock, recording = self.engine.clock, self.engine.recording

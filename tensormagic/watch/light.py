@@ -17,6 +17,7 @@ import torch
 from tensormagic.recording.model import NONE, Call, CallFlag, Recording
 from tensormagic.watch import private
 from tensormagic.watch.clock import Clock
+from tensormagic.watch.late_nan import LateNaN
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.writes import Writes
 
@@ -62,6 +63,7 @@ class Light:
         self.calls = array("q")
         self.keys = array("q")  # address of the storage, one for each entry of `calls`
         self.sequence = NONE  # where autograd's numbering stood after the last call
+        self.late: LateNaN | None = None  # looks at NaN losses that `.item()` gave
         self.arguments: list[tuple[int, tuple[Any, ...]]] = []  # (call, first argument) where findings ask for it
 
     def begin(self, known: Any, args: Any, kwargs: Any, touched: list[Any]) -> int:
@@ -114,6 +116,9 @@ class Light:
                     continue  # a wrapped tensor, without memory of its own
                 self.calls.append(call)
                 self.keys.append(key)
+        elif type(out) is float and out != out and args and type(args[0]) in _TENSORS and self.late is not None:
+            with private.no_torch_function():
+                self.late.search(args[0])
 
     def overwritten(self, call: int) -> int:
         """The object that was written, after the light call `call`, on memory that it took or gave; or -1."""

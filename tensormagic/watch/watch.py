@@ -21,6 +21,7 @@ from tensormagic.watch.callsite import NAME
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.errors import error_info
 from tensormagic.watch.graph import Graph
+from tensormagic.watch.late_nan import LateNaN
 from tensormagic.watch.lines import make_lines
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.names import Names
@@ -66,6 +67,7 @@ class Watch:
         )
         self.graph = Graph(recording, clock, self.memory, options.max_nodes)
         self.engine = Engine(recording, clock, self.memory, self.writes, self.graph, self.mode, options.values)
+        self.engine.late = self.mode.light.late = LateNaN(recording, self.graph, self.is_user_code)
         self.names = Names(recording, clock, self.memory, self.writes, options, self.is_user_code)
         self.variables: Callable[[], dict[str, Any]] = lambda: namespace
         self.steps = Steps(

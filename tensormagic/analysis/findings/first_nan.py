@@ -24,6 +24,9 @@ def _forward(facts: Facts) -> Iterator[Finding]:
         if not call.flags & CallFlag.NAN_OUT or call.flags & CallFlag.IN_BACKWARD:
             continue
         function = facts.index.function(number)
+        if not facts.recording.steps[call.step].detail:
+            yield _late(facts, number)
+            return
         if facts.flow.is_bookkeeping(number) or not facts.index.inputs(number) or function == "Tensor.grad":
             return  # made as NaN on purpose (torch.tensor(nan), full), or by an optimizer from a gradient told below
         if any(_bad(facts, item.object, number) for item in facts.index.inputs(number)):
@@ -36,9 +39,39 @@ def _forward(facts: Facts) -> Iterator[Finding]:
         )
         op = facts.described(number)
         text = f"The first NaN is born on line {line}: `{op}`"
-        text += f" of {listed(sources)} gives it although none of them holds a NaN." if sources else " gives it."
+        text += f" of {listed(sources)} gives it" if sources else " gives it"
+        text += f"{_infinity(facts, number)}."
         yield Finding(RULE.id, WARNING, line, names or sources, text, _FIX, {"born": line}, call.step, "forward", op)
         return
+
+
+def _infinity(facts: Facts, number: int) -> str:
+    """Where an infinity that the call took in came from; else that what it took in held no NaN."""
+    for item in facts.index.inputs(number):
+        given = [call for call in facts.index.calls_giving(item.object) if call < number]
+        if given and facts.recording.calls[given[-1]].flags & CallFlag.INF_OUT:
+            return f" out of an infinity, which `{facts.described(given[-1])}` on line {facts.line_of_call(given[-1])} gave"
+    return ", and what it was given holds none"
+
+
+def _late(facts: Facts, number: int) -> Finding:
+    """A light call: found from the loss that held the NaN, by what was known of the values on the way."""
+    step = facts.recording.calls[number].step
+    line, op = facts.line(step), facts.described(number)
+    text = f"The first NaN is most likely born on line {line}, the {_times(facts, step)} time that it runs: `{op}` gives it."
+    return Finding(
+        RULE.id, WARNING, line, tuple(facts.spoken_of(step)), text, _FIX, {"born": line}, step, "forward", op
+    )
+
+
+def _times(facts: Facts, step: int) -> str:
+    """How often the line of a step had run by then, as an ordinal."""
+    line, frame = facts.index.line_of(step), facts.index.frame_of(step)
+    rows = facts.recording.steps
+    files = [one.file for one in facts.recording.frames]
+    count = sum(rows[one].line == line and files[rows[one].frame] == frame.file for one in range(step + 1))
+    ending = "th" if count % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(count % 10, "th")
+    return f"{count:,}{ending}"
 
 
 def _backward(facts: Facts) -> Iterator[Finding]:
@@ -79,6 +112,7 @@ RULE = Rule(
     example="x = torch.zeros(3, requires_grad=True)\nlength = x.pow(2).sum().sqrt()\nlength.backward()\n",
     instead="length = torch.linalg.vector_norm(x)\n",
     blind="Results and gradients above the size that is looked at, other devices, inside compiled code and inside one "
-    "library call (`cross_entropy` is one call).",
+    "library call (`cross_entropy` is one call). Past the bound of detail only losses are looked at, and the call is told where just one "
+    "of those on the way can have given the NaN; a NaN born in backward is not told there.",
     find=find,
 )

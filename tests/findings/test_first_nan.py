@@ -1,0 +1,80 @@
+"""first-nan: the call or the derivative that gave it, early and late; where it came from."""
+
+import pytest
+
+from tests.findings.cells import one, told
+
+RULE = "first-nan"
+W = "w = torch.nn.Parameter(torch.tensor([1.0]))\n"
+LOOP = W + "for step in range(120):\n    factor = 1.0 if step < 100 else -1.0\n    {}\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "line", "words"),
+    [
+        (
+            "x = torch.tensor([100.0, 1.0])\ne = torch.exp(x)\np = e / e.sum()\n",
+            4,
+            "out of an infinity, which `exp` on line 3 gave",
+        ),
+        ("x = torch.tensor([-1.0])\ny = x.sqrt()\n", 3, "what it was given holds none"),
+    ],
+)
+def test_forward(cell, line, words):
+    finding = one(RULE, cell)
+    assert (finding.line, finding.phase) == (line, "forward")
+    assert words in finding.message
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "op"),
+    [
+        ("h = (w * factor).sqrt()\n    loss = h.sum()\n    loss.backward()", 5, "sqrt"),
+        ("y = torch.log(w * factor)\n    loss = (y * 2).sum()\n    seen = loss.item()", 5, "log"),
+        ("loss = torch.sigmoid((w * factor) ** 0.5).sum()\n    loss.backward()", 5, "pow"),
+    ],
+)
+def test_late(body, line, op):
+    finding = one(RULE, LOOP.format(body))
+    assert (finding.line, finding.phase, finding.op) == (line, "forward", op)
+    assert "most likely born" in finding.message
+    assert "101st time" in finding.message
+
+
+def test_late_in_a_function():
+    cell = (
+        W
+        + "def model(factor):\n    return (w * factor).log() * 2\nfor step in range(60):\n    loss = model(30.5 - step).sum()\n    loss.backward()\n"
+    )
+    finding = one(RULE, cell)
+    assert (finding.line, finding.op) == (4, "log")
+    assert "32nd time" in finding.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = (w * abs(factor)).sqrt()\n    loss = h.sum()\n    loss.backward()",
+        "x = torch.tensor([factor if factor > 0 else float('nan')])\n    loss = (w * x).sum()\n    loss.backward()",  # it is in the data
+        "loss = ((w * factor).sqrt() + (w * factor).log()).sum()\n    loss.backward()",  # either of the two
+    ],
+)
+def test_late_silent(body):
+    assert told(RULE, LOOP.format(body)) == []
+
+
+def test_a_leaf_that_holds_it_already_is_no_birth():
+    cell = (
+        W
+        + "for step in range(60):\n    w.data.fill_(1.0 if step < 40 else float('nan'))\n    loss = w.sqrt().sum()\n    loss.backward()\n"
+    )
+    assert [finding for finding in told(RULE, cell) if finding.line != 4] == []
+
+
+def test_nothing_that_was_packed_is_unpacked():
+    cell = (
+        W + "unpacked = []\ndef pack(x):\n    return x\ndef unpack(x):\n    unpacked.append(1)\n    return x\n"
+        "for step in range(30):\n    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):\n"
+        "        h = (w * (25.5 - step)).sqrt()\n    seen = h.sum().item()\nassert not unpacked\n"
+    )
+    assert one(RULE, cell).line == 11

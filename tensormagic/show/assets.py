@@ -15,7 +15,7 @@ from importlib import resources
 
 from tensormagic.show import palette
 
-MODULES = ("timeline", "dom", "code", "memory", "matrix", "gradients", "lists", "data", "theme", "renderer")
+MODULES = ("timeline", "dom", "code", "memory", "matrix", "graph", "gradients", "lists", "data", "theme", "renderer")
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$')
 _EXPORT = re.compile(r"^export (?:async )?(?:function|class|const|let) (\w+)")
 _ANY = re.compile(r"^(?:import|export)\b")

@@ -69,6 +69,15 @@ class Seen(Facts):
         return [self.recording.bindings[row] for row in self._bindings.get(step, [])]
 
     @functools.cached_property
+    def node_tensors(self) -> dict[int, tuple[str, int]]:
+        """Node of the graph -> (name, storage) of the tensor that it is the grad_fn of, where that has a name."""
+        found: dict[int, tuple[str, int]] = {}
+        for state in self.recording.states:
+            if state.node >= 0 and state.node not in found and self.names(state.object):
+                found[state.node] = (self.name(state.object), state.storage)
+        return found
+
+    @functools.cached_property
     def concerned(self) -> set[int]:
         """Storages that the cell had to do with: a call took or gave them, a name was bound to them, or they changed."""
         recording = self.recording

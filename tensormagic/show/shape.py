@@ -87,10 +87,12 @@ class GraphNode(TypedDict, total=False):
     w: float
     h: float
     label: str
-    kind: str  # "leaf", "result", "operation", "constant", "fold"
+    sub: str  # of a fold: how much is in it
+    kind: str  # "leaf", "result", "operation", "constant" (behind a cut), "fold", "outside" (of an opened fold)
     storage: int  # index into View.storages, -1 for none
     tip: str
     line: int
+    opens: int  # of a fold: the index of the drawing of what is in it, -1 where that was not drawn
 
 
 class GraphEdge(TypedDict, total=False):
@@ -102,9 +104,19 @@ class GraphEdge(TypedDict, total=False):
     label_at: list[float]
 
 
+class Graph(TypedDict, total=False):
+    label: str  # "" for the whole, else the fold that it is the inside of
+    width: float
+    height: float
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    at: list[
+        int | None
+    ]  # of each text of the run's events in order: its edge; -1 - node where it stays inside one; None
+
+
 class BackwardEvent(TypedDict, total=False):
-    edge: int  # the gradient came back along this edge
-    text: str  # its values or summary
+    texts: list[str]  # what a node of the graph sent, gradient by gradient
     say: list[Run]
 
 
@@ -113,32 +125,29 @@ class Part(TypedDict):
     source: str  # where it came from: "mul, line 4"
 
 
-class Accumulation(TypedDict):
+class Accumulation(TypedDict, total=False):
     name: str
     before: str
     parts: list[Part]
     after: str
     say: list[Run]
+    more: str  # parts that are not listed
 
 
 class BackwardRun(TypedDict):
     step: int
     label: str  # "loss.backward(), line 7"
+    graph: int  # index into Gradients.graphs of the whole graph of this run, -1 where none was recorded
     events: list[BackwardEvent]
     leaves: list[Accumulation]
     note: str
 
 
 class Gradients(TypedDict, total=False):
-    width: float
-    height: float
-    nodes: list[GraphNode]
-    edges: list[GraphEdge]
+    graphs: list[Graph]
     runs: list[BackwardRun]
     legend: list[Run]
     note: str
-    plot: str  # data URI of the matplotlib picture, "" for none
-    plot_alt: str
 
 
 class Finding(TypedDict, total=False):

@@ -159,14 +159,35 @@ export function runAt(runs, step) {
   return found;
 }
 
-/** A polyline moved sideways by `by`, along the normal of the way from its first to its last point. */
-export function beside(points, by) {
-  const [x0, y0] = points[0];
-  const [x1, y1] = points[points.length - 1];
-  const length = Math.hypot(x1 - x0, y1 - y0) || 1;
-  const dx = (-(y1 - y0) / length) * by;
-  const dy = ((x1 - x0) / length) * by;
-  return points.map(([x, y]) => [x + dx, y + dy]);
+/** A polyline moved down by `by`. */
+export function shifted(points, by) {
+  return points.map(([x, y]) => [x, y + by]);
+}
+
+/**
+ * What stands where after events 0 to `last`: edge -> {texts, now}, and the nodes in which something happens right now.
+ * `at` gives a place for each text of the events in order: an edge, -1 - node, or null for what is not in the drawing.
+ */
+export function textsUpTo(events, at, last) {
+  const edges = new Map();
+  const nodes = new Set();
+  let place = 0;
+  for (let e = 0; e <= last; e += 1) {
+    for (const text of events[e].texts) {
+      const here = at?.[place];
+      place += 1;
+      if (here === null || here === undefined) continue;
+      if (here < 0) {
+        if (e === last) nodes.add(-1 - here);
+        continue;
+      }
+      if (!edges.has(here)) edges.set(here, { texts: [], now: false });
+      const found = edges.get(here);
+      found.texts.push(text);
+      found.now = e === last;
+    }
+  }
+  return { edges, nodes };
 }
 
 /** The point half way along a polyline. */

@@ -1,17 +1,22 @@
-"""The graph from leaves to what backward was called on, the gradients that came back along it, and what added up where."""
+"""The gradient tab: the drawings of each backward run, what its nodes sent one after the other, and what added up where."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tensormagic.recording import values
-from tensormagic.show import layout, numbers
-from tensormagic.show.facts import Seen, short
+from tensormagic.show import numbers
+from tensormagic.show.drawing import Drawings, operation
+from tensormagic.show.facts import Seen
 from tensormagic.show.sentences import runs
-from tensormagic.show.shape import Accumulation, BackwardEvent, BackwardRun, Gradients, GraphEdge, GraphNode
+from tensormagic.show.shape import Accumulation, BackwardEvent, BackwardRun, Gradients, Run
 
-MOST_NODES = 80  # nodes that are drawn; the nodes farthest from the leaves' names are folded first
-MOST_RUNS = 12
+MOST_RUNS = 12  # that are drawn: the first ones and the last
+_NODES = 20_000  # of one run that are laid out
+_EVENTS = 300  # nodes of one run that can be stepped through
+_GRAPHS = 40  # drawings of all runs together
+_LEAVES, _PARTS = 40, 12
+_ON_EDGE = 22  # letters beside an edge
 
 
 def build(seen: Seen, places: dict[int, int]) -> Gradients:
@@ -21,179 +26,147 @@ def build(seen: Seen, places: dict[int, int]) -> Gradients:
         seen: the facts of a trace.
         places: storage -> its place in the view, for colours.
     """
-    if not len(seen.recording.nodes):
-        return {"nodes": [], "edges": [], "runs": [], "width": 0, "height": 0, "legend": [], "note": ""}
-    drawing = _Drawing(seen, places)
-    drawing.graph()
-    return drawing.result()
+    drawn = [number for number, run in enumerate(seen.recording.backwards) if run.edges]
+    notes = []
+    if len(drawn) > MOST_RUNS:
+        notes.append(seen.say("runs_bound", n=len(drawn), shown=MOST_RUNS))
+        drawn = drawn[: MOST_RUNS - 1] + drawn[-1:]
+    graphs: list[Any] = []
+    made = []
+    for left, number in zip(range(len(drawn), 0, -1), drawn, strict=True):
+        made.append(_Run(seen, number).made(places, graphs, max(1, (_GRAPHS - len(graphs)) // left)))
+    legend: list[Run] = [[seen.say(key), ""] for key in ("legend_leaf", "legend_result", "legend_operation")]
+    legend += [[seen.say("legend_gradient"), "grad"], [seen.say("legend_cut"), "warn"]]
+    return {"graphs": graphs, "runs": made, "legend": legend if graphs else [], "note": " ".join(notes)}
 
 
-class _Drawing:
-    def __init__(self, seen: Seen, places: dict[int, int]) -> None:
-        self.seen, self.places = seen, places
-        self.nodes: list[GraphNode] = []
-        self.edges: list[GraphEdge] = []
-        self.number: dict[int, int] = {}  # node of the graph -> place in `nodes`
-        self.edge_of: dict[tuple[int, int], int] = {}  # (sender, receiver) -> place in `edges`
-        self.note = ""
+class _Run:
+    """One backward run: the gradients that were seen in it, in the order in which the engine sent them."""
 
-    def graph(self) -> None:
-        """Draw what the shown backward runs used, the newest nodes first where there are too many."""
-        seen = self.seen
+    def __init__(self, seen: Seen, number: int) -> None:
+        self.seen, self.number = seen, number
+        self.row = seen.recording.backwards[number]
+        span = range(self.row.first_edge, self.row.first_edge + self.row.edges)
+        found = [seen.recording.gradients[at] for at in span]
+        self.edges = [edge for edge in found if edge.run == number]
+
+    def made(self, places: dict[int, int], graphs: list[Any], most: int) -> BackwardRun:
+        """The run, its drawings appended to `graphs`."""
+        seen, row = self.seen, self.row
+        note: list[str] = []
         used: dict[int, None] = {}
-        for run in list(seen.recording.backwards)[:MOST_RUNS] or []:
-            for at in range(run.first_edge, run.first_edge + run.edges):
-                edge = seen.recording.gradients[at]
-                if edge.source >= 0:
-                    used.setdefault(edge.source)
-                used.setdefault(edge.target)
-        if not used:
-            used = dict.fromkeys(node.seq for node in seen.recording.nodes)
-        chosen = list(used)[:MOST_NODES]
-        if len(used) > len(chosen):
-            self.note = f"{len(used)} nodes: the first {len(chosen)} that gradients reached are drawn."
-        named = self._named()
-        for node in chosen:
-            self._node(node, named.get(node))
-        for node in chosen:
-            for target in dict.fromkeys(seen.flow.edges.get(node, ())):
-                if target in self.number:
-                    self._edge(target, node)
-        self._cuts()
-        layout.place(self.nodes, self.edges)
-
-    def _named(self) -> dict[int, tuple[str, int]]:
-        """Node -> (name, storage) of the tensor that it is the grad_fn of, leaves included."""
-        seen = self.seen
-        found: dict[int, tuple[str, int]] = {}
-        for row in range(len(seen.recording.states)):
-            state = seen.recording.states[row]
-            names = seen.names(state.object)
-            if state.node >= 0 and names and state.node not in found:
-                found[state.node] = (seen.name(state.object), state.storage)
-        return found
-
-    def _node(self, node: int, named: tuple[str, int] | None) -> None:
-        seen = self.seen
-        self.number[node] = len(self.nodes)
-        if node < 0:
-            object = -1 - node
-            state = seen.index.state(object)
-            label, storage = seen.name(object), state.storage if state else -1
-            line = seen.index.line_of(seen.index.object(object).step)
-            kind = "leaf"
-        else:
-            line = seen.flow.line_of_node(node)
-            label = named[0] if named else self._operation(node)
-            storage = named[1] if named else -1
-            kind = "result" if named else "operation"
-        self.nodes.append({
-            "label": label if len(label) <= 22 else label[:21] + "…", "kind": kind,
-            "storage": self.places.get(storage, -1), "tip": f"{label} · {seen.flow.node_names.get(node, '')}",
-            "line": max(0, line), "x": 0, "y": 0, "w": 0, "h": 0,
-        })  # fmt: skip
-
-    def _operation(self, node: int) -> str:
-        return self.seen.flow.node_names.get(node, "").removesuffix("0").removesuffix("Backward").lower() or "operation"
-
-    def _edge(self, source: int, target: int) -> None:
-        """Data goes from `source` to `target`; the gradient comes back the other way."""
-        label = f"{self._operation(target)} · {self.seen.flow.line_of_node(target)}"
-        self.edge_of[target, source] = len(self.edges)
-        self.edges.append({
-            "source": self.number[source], "target": self.number[target], "label": label, "cut": False, "points": [],
-            "label_at": [0, 0],
-        })  # fmt: skip
-
-    def _cuts(self) -> None:
-        """Where data goes on to a named tensor and the gradient does not come back."""
-        seen = self.seen
-        for cut in list(seen.flow.cuts.values())[:20]:
-            source = self._node_of(cut.source, cut.call)
-            names = seen.all_names(cut.target) if cut.target >= 0 else ()
-            if source is None or not names:
-                continue
-            state = seen.index.state(cut.target)
-            self.edges.append({
-                "source": source, "target": len(self.nodes), "cut": True, "points": [], "label_at": [0, 0],
-                "label": f"{short(seen.index.function(cut.call))} · {seen.line_of_call(cut.call)}",
-            })  # fmt: skip
-            self.nodes.append({
-                "label": names[0], "kind": "constant", "storage": self.places.get(state.storage, -1) if state else -1,
-                "tip": names[0], "line": max(0, cut.line), "x": 0, "y": 0, "w": 0, "h": 0,
-            })  # fmt: skip
-
-    def _node_of(self, object: int, call: int) -> int | None:
-        state = self.seen.index.state_before_call(object, call)
-        node = state.node if state is not None and state.node >= 0 else -1 - object
-        return self.number.get(node)
-
-    # ---- runs ----------------------------------------------------------------------------------------------------
-
-    def result(self) -> Gradients:
-        seen = self.seen
-        width = max((node["x"] + node["w"] for node in self.nodes), default=0) + 20
-        height = max((node["y"] + node["h"] for node in self.nodes), default=0) + 30
-        made = [self._run(number) for number in range(min(len(seen.recording.backwards), MOST_RUNS))]
-        legend = [["violet: gradients going back", ""], ["dashed: data goes on, no gradient returns", "soft"]]
+        for edge in self.edges:
+            if edge.source >= 0:
+                used.setdefault(edge.source)
+            used.setdefault(edge.target)
+        first = len(graphs)
+        events, sends = self._events(note)
+        nodes = list(used)
+        if len(nodes) > _NODES:
+            note.append(seen.say("nodes_bound", n=len(nodes), shown=_NODES))
+            nodes = nodes[:_NODES]
+        made = Drawings(seen, places, nodes, row.step, sends, most).made() if nodes else []
+        for graph in made:
+            for node in graph["nodes"]:
+                if node.get("opens", -1) >= 0:
+                    node["opens"] += first
+        graphs += made
+        added = seen.accumulations_of(self.number)
+        if len(added) > _LEAVES:
+            note.append(seen.say("leaves_bound", n=len(added), shown=_LEAVES))
+        arrived: dict[int, list[Any]] = {}
+        for edge in self.edges:
+            if edge.target < 0 and edge.blob >= 0:
+                arrived.setdefault(-1 - edge.target, []).append(edge)
+        label = seen.say(
+            "run", root=seen.operand(row.root) if row.root >= 0 else "", kind=seen.index.string(row.kind),
+            line=seen.index.line_of(row.step),
+        )  # fmt: skip
         return {
-            "width": width, "height": height, "nodes": self.nodes, "edges": self.edges, "runs": made, "legend": legend,
-            "note": self.note, "plot": "", "plot_alt": "",
+            "step": seen.place(row.step), "label": label, "graph": first if made else -1, "events": events,
+            "leaves": [self._leaf(one, arrived.get(one.object, [])) for one in added[:_LEAVES]], "note": " ".join(note),
         }  # fmt: skip
 
-    def _run(self, number: int) -> BackwardRun:
-        seen = self.seen
-        run = seen.recording.backwards[number]
-        line = seen.index.line_of(run.step)
-        events: list[BackwardEvent] = []
-        for at in range(run.first_edge, run.first_edge + run.edges):
-            edge = seen.recording.gradients[at]
-            place = self.edge_of.get((edge.source, edge.target))
-            if place is None or edge.run != number:
-                continue
-            text = self._values(edge.blob)
-            operation = self._operation(edge.source)
-            events.append(
-                {
-                    "edge": place,
-                    "text": text,
-                    "say": runs("`{operation}` sends {text}.", operation=operation, text=text),
-                }
-            )
-        leaves = [self._leaf(number, row) for row in seen.accumulations_of(number)]
-        kind = seen.index.string(run.kind)
-        root = seen.operand(run.root) if run.root >= 0 else ""
-        return {"step": seen.place(run.step), "label": f"{root}.{kind}(), line {line}", "events": events,
-                "leaves": leaves[:40], "note": ""}  # fmt: skip
+    # ---- node by node --------------------------------------------------------------------------------------------
 
-    def _values(self, blob: int) -> str:
+    def _events(self, note: list[str]) -> tuple[list[BackwardEvent], list[tuple[int, int, str]]]:
+        """What each node sent, and (sender, receiver, text) of every gradient of these."""
+        groups: list[list[Any]] = []
+        for edge in self.edges:
+            if groups and groups[-1][0].source == edge.source:
+                groups[-1].append(edge)
+            else:
+                groups.append([edge])
+        if len(groups) > _EVENTS:
+            note.append(self.seen.say("events_bound", n=len(groups), shown=_EVENTS))
+        arrived: dict[int, list[int]] = {}
+        events: list[BackwardEvent] = []
+        sends: list[tuple[int, int, str]] = []
+        for group in groups[:_EVENTS]:
+            texts = [self._text(edge.blob, _ON_EDGE) for edge in group]
+            events.append({"say": self._said(group, arrived.get(group[0].source, [])), "texts": texts})
+            sends += [(edge.source, edge.target, text) for edge, text in zip(group, texts, strict=True)]
+            for edge in group:
+                arrived.setdefault(edge.target, []).append(edge.blob)
+        return events, sends
+
+    def _said(self, group: list[Any], arrived: list[int]) -> list[Run]:
+        """`mul`, line 5, got [1, 1] and sends [1, 2] to `w`."""
+        seen, words = self.seen, self.seen.words.SAY
+        if group[0].source < 0:
+            told = runs(words["event_start"], name=self._receiver(group[0].target), text=self._text(group[0].blob))
+            return told
+        node = group[0].source
+        line = seen.flow.line_of_node(node)
+        told = runs(words["event_node"], operation=operation(seen, node))
+        if line > 0:
+            told += runs(words["event_line"], line=line)
+        if len(arrived) == 1:
+            told += runs(words["event_got"], text=self._text(arrived[0]))
+        elif len(arrived) > 1:
+            told += runs(words["event_summed"], n=len(arrived))
+        for at, edge in enumerate(group[:4]):
+            key = "event_sends" if at == 0 else "event_and"
+            told += runs(words[key], text=self._text(edge.blob), name=self._receiver(edge.target))
+        return told + runs(words["event_more"] if len(group) > 4 else words["event_end"])
+
+    def _receiver(self, node: int) -> str:
+        seen = self.seen
+        if node < 0:
+            return seen.name(-1 - node, seen.say("unnamed"))
+        named = seen.node_tensors.get(node)
+        return named[0] if named else operation(seen, node)
+
+    # ---- values --------------------------------------------------------------------------------------------------
+
+    def _text(self, blob: int, most: int = 44) -> str:
+        """The values of a gradient, or what is known of a large one."""
         if blob < 0:
-            return "none"
+            return self.seen.say("no_gradient")
         kept = self.seen.recording.blobs[blob]
         listed = values.values(kept)
         if listed is not None:
-            text = numbers.listed(listed, 6)
-            return text if len(text) <= 60 else text[:59] + "…"
+            text = numbers.listed(listed, 5 if most > 40 else 4)
+            return text if len(text) <= most else text[: most - 1] + "…"
         if kept.low is not None:
             return f"{numbers.shape(kept.shape)}: {numbers.short(kept.low, 3)} … {numbers.short(kept.high, 3)}"
         return numbers.shape(kept.shape)
 
-    def _leaf(self, number: int, row: Any) -> Accumulation:
+    def _leaf(self, row: Any, arrived: list[Any]) -> Accumulation:
+        """What was added to a leaf's .grad, part by part."""
         seen = self.seen
-        name = f"{seen.name(row.object)}.grad"
-        run = seen.recording.backwards[number]
+        name = seen.say("grad_of", name=seen.name(row.object, seen.say("unnamed")))
         parts = []
-        for at in range(run.first_edge, run.first_edge + run.edges):
-            edge = seen.recording.gradients[at]
-            if edge.run == number and edge.target == -1 - row.object and edge.blob >= 0:
-                source = (
-                    f"{self._operation(edge.source)}, line {seen.flow.line_of_node(edge.source)}"
-                    if edge.source >= 0
-                    else "start"
-                )
-                parts.append({"text": self._values(edge.blob), "source": source})
-        before, after = self._values(row.before), self._values(row.after)
-        say = runs(
-            "**{name}** was {before}; {n} added up to {after}.", name=name, before=before, n=len(parts), after=after
-        )
-        return {"name": name, "before": before, "parts": parts[:12], "after": after, "say": say}
+        for edge in arrived:
+            line = seen.flow.line_of_node(edge.source)
+            source = seen.say("start") if edge.source < 0 else operation(seen, edge.source)
+            parts.append({
+                "text": self._text(edge.blob, 34), "source": seen.say("part", operation=source, line=line) if line > 0 else source,
+            })  # fmt: skip
+        before, after = self._text(row.before, 34), self._text(row.after, 34)
+        key = "leaf_many" if len(parts) > 1 else "leaf_one" if row.before < 0 else "leaf_added"
+        say = runs(seen.words.SAY[key], name=name, before=before, n=len(parts), after=after)
+        told: Accumulation = {"name": name, "before": before, "parts": parts[:_PARTS], "after": after, "say": say}  # type: ignore[typeddict-item]
+        if len(parts) > _PARTS:
+            told["more"] = seen.say("parts_bound", n=len(parts) - _PARTS)
+        return told

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  arithmetic, beside, clamp, covered, fill, fillRuns, indicesOf, lastOf, middle, nextOf, otherIteration, pairAt, places,
-  plain, runAt, shares, stepsOfLines,
+  arithmetic, clamp, covered, fill, fillRuns, indicesOf, lastOf, middle, nextOf, otherIteration, pairAt, places,
+  plain, runAt, shares, shifted, stepsOfLines, textsUpTo,
 } from "../../tensormagic/show/timeline.js";
 
 test("the pair that holds at a step is the last one not after it", () => {
@@ -90,8 +90,17 @@ test("the backward run of a step is the last up to it", () => {
   assert.deepEqual([1, 2, 5, 9].map((step) => runAt([{ step: 2 }, { step: 6 }], step)), [-1, 0, 0, 1]);
 });
 
-test("polylines: beside keeps the distance, middle is half way", () => {
-  assert.deepEqual(beside([[0, 0], [10, 0]], 5), [[0, 5], [10, 5]]);
+test("what gradients stand where after some events", () => {
+  const events = [{ texts: ["1"] }, { texts: ["a", "b"] }, { texts: ["c", "d"] }];
+  const at = [-3, 0, 1, 1, null];
+  assert.deepEqual(textsUpTo(events, at, -1), { edges: new Map(), nodes: new Set() });
+  assert.deepEqual(textsUpTo(events, at, 0), { edges: new Map(), nodes: new Set([2]) });
+  const last = textsUpTo(events, at, 2);
+  assert.deepEqual([...last.edges], [[0, { texts: ["a"], now: false }], [1, { texts: ["b", "c"], now: true }]]);
+});
+
+test("polylines: shifted goes down, middle is half way", () => {
+  assert.deepEqual(shifted([[0, 0], [10, 0]], 5), [[0, 5], [10, 5]]);
   assert.deepEqual(middle([[0, 0], [10, 0], [10, 10]]), [10, 0]);
   assert.deepEqual(middle([[3, 3], [3, 3]]), [3, 3]);
 });

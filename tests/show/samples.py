@@ -49,6 +49,6 @@ def looping(steps: int = 1000) -> dict[str, Any]:
         }
         for s in range(2)
     ]
-    view["gradients"] = {"nodes": [], "edges": [], "runs": []}
+    view["gradients"] = {"graphs": [], "runs": []}
     view["findings"], view["calls"], view["start"] = [], [], 0
     return view

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 
+import tensormagic
+from tensormagic.show import view
 from tests.show.browser import eventually
 from tests.show.samples import SAMPLE, Open, looping
 
@@ -164,7 +166,7 @@ def test_many_names_can_be_filtered_and_typing_does_not_step(opened: Open) -> No
     assert panel.step == SAMPLE["start"]
 
 
-def test_gradients_come_back_event_by_event_and_add_up(opened: Open) -> None:
+def test_gradients_come_back_node_by_node_and_add_up(opened: Open) -> None:
     panel = opened()
     page = panel.page
     page.get_by_role("tab", name="Gradients").click()
@@ -175,11 +177,52 @@ def test_gradients_come_back_event_by_event_and_add_up(opened: Open) -> None:
     assert page.locator("text.back").all_text_contents() == ["[2, 4, 6, 8]", "[2, 4, 6, 8]", "[1, 1, 1, 1]", "", ""]
     assert page.locator("polyline.cut").count() == 2
     assert page.locator(".sum .term").all_inner_texts()[1].split("\n") == ["[2, 4, 6, 8]", "clone, line 2"]
-    page.get_by_role("button", name="Previous gradient").click()
+    page.get_by_role("button", name="Previous node").click()
     assert page.locator("polyline.back.on").count() == 2
+    assert page.locator("polyline.back.told").count() == 1
     assert page.locator(".event").text_content() == "pow multiplies by 2y: the values of y are 1, 2, 3, 4."
     panel.press("Home")
     assert page.locator("polyline.back.on").count() == 0
+
+
+DEEP = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(*[m for _ in range(12) for m in (torch.nn.Linear(4, 4), torch.nn.ReLU())])
+net(torch.ones(2, 4)).sum().backward()
+"""
+
+
+def test_a_deep_net_is_folded_and_opened_with_the_keyboard(opened: Open) -> None:
+    panel = opened(view.build(tensormagic.run(DEEP)))
+    page = panel.page
+    page.get_by_role("tab", name="Gradients").click()
+    assert page.locator("g.node").count() <= 6
+    layers = page.get_by_role("button", name="Open net[2] … net[22] × 11")
+    layers.focus()
+    panel.press("Enter")
+    assert page.get_by_role("button", name="Open net[4]").count() == 1
+    assert page.locator(".crumbs").text_content() == "Whole graph › net[2] … net[22] × 11"
+    page.get_by_role("button", name="Open net[4]").click()
+    assert page.get_by_role("button", name="Open net[4] ").count() == 1  # the module apart from its ReLU
+    page.get_by_role("button", name="Open net[4] ").click()
+    assert "net[4].weight" in page.locator("g.node.leaf text").all_text_contents()
+    assert page.locator("polyline.back.on").count() >= 4
+    page.get_by_role("button", name="Whole graph").click()
+    assert layers.count() == 1
+
+
+def test_five_thousand_nodes_do_not_hang_the_page(opened: Open) -> None:
+    source = "import torch\nx = torch.ones(2, requires_grad=True)\ny = x\nfor i in range(2500):\n    y = torch.sin(y * x)\ny.sum().backward()\n"
+    shown = view.build(tensormagic.run(source))
+    assert len(shown["gradients"]["graphs"][0]["nodes"]) <= 19
+    page = opened(shown).page
+    took = page.evaluate(
+        "(() => { const tab = [...document.querySelector('[data-live]').shadowRoot.querySelectorAll('[role=tab]')][1];"
+        " const begin = performance.now(); tab.click(); tab.getBoundingClientRect(); return performance.now() - begin; })()"
+    )
+    assert took < 1000
+    assert page.locator("g.node").count() <= 19
 
 
 def test_a_finding_leads_to_its_lines_and_a_call_to_its_step(opened: Open) -> None:

@@ -67,10 +67,11 @@ def test_colours_lead_to_the_storage_of_the_name():
 def test_gradients_have_edges_and_parts():
     shown, _ = made(LESSON)
     gradients = shown["gradients"]
-    labels = {node["label"]: node["kind"] for node in gradients["nodes"]}
+    (graph,) = gradients["graphs"]
+    labels = {node["label"]: node["kind"] for node in graph["nodes"]}
     assert labels["x"] == "leaf"
     assert labels["y"] == "result"
-    assert any(edge["cut"] for edge in gradients["edges"])
+    assert any(edge["cut"] for edge in graph["edges"])
     (run,) = gradients["runs"]
     assert run["leaves"][0]["after"] == "[2, 4, 6, 8]"
 

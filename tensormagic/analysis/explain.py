@@ -13,6 +13,7 @@ from tensormagic.analysis.index import Index
 from tensormagic.analysis.missing import not_asked
 from tensormagic.analysis.names import Named
 from tensormagic.analysis.reasons import CUT_WORDS
+from tensormagic.analysis.sharing import Sharing, relation_of
 from tensormagic.recording.model import ObjectKind, StateFlag
 
 _MANY = 6  # names and lines that one sentence lists
@@ -56,6 +57,8 @@ def explain(index: Index, name: str) -> Explanation:
     made, line, lines = _made(facts, named)
     if named.state is None:
         memory = _same_object(facts, named)
+        if facts.index.object(named.base).kind == ObjectKind.ARRAY:
+            memory = f"It shares no memory with a tensor. {memory}".strip()
         return Explanation(name, line, " ".join(filter(None, (made, memory))), made, memory=memory, lines=lines)
     graph, _why_line = _graph(facts, named)
     memory, writes = _memory(facts, named), _writes(facts, named)
@@ -84,19 +87,32 @@ def _made(facts: Facts, named: Named) -> tuple[str, int, dict[str, int]]:
         return f"{text} Line {moved} made it look at other memory.", moved, lines
     if bound > 0 and bound_step > row.step >= -1 and bound != line:
         lines["bound"] = bound
+        alone = facts.names(object) == (named.text,)
+        if alone and _ran_inside(facts, row.step, bound_step):  # a function that the line called made it, for this name
+            return f"{text} The name `{named.text}` got it on line {bound}.", line, lines
         others = [other for other in facts.all_names(object) if other != named.text]
-        same = f", the object that {listed(others[:2])} is" if others else ""
+        same = f", the same object as {listed(others[:2])}" if others else ""
         return f"{text} The name `{named.text}` got it on line {bound}{same}: no copy was made.", bound, lines
     return text, line, lines
 
 
+def _ran_inside(facts: Facts, step: int, outer: int) -> bool:
+    """Did a step run while `outer` did, in a function that its line called?"""
+    steps = facts.recording.steps
+    while 0 <= step < outer:
+        step = steps[step].parent
+    return step == outer >= 0
+
+
 def _made_text(facts: Facts, named: Named, call: int, line: int) -> str:
     index = facts.index
-    kind = index.string(index.object(named.base).type)
     if call < 0:
         if line <= 0:
             return f"`{named.text}` was there before this cell."
-        return f"`{named.text}` is a {kind}, first seen on line {line}."
+        row = index.object(named.base)
+        kind = "NumPy array" if row.kind == ObjectKind.ARRAY else index.string(row.type)
+        article = "an" if kind[0] in "AEIOU" else "a"
+        return f"`{named.text}` is {article} {kind}, first seen on line {line}{_on_memory_of(facts, named)}."
     sources = [facts.name(item.object, "") for item in index.inputs(call)]
     sources = list(dict.fromkeys(filter(None, sources)))[:_MANY]
     function = facts.described(call)
@@ -106,19 +122,60 @@ def _made_text(facts: Facts, named: Named, call: int, line: int) -> str:
     if target is not None and index.inputs(call):
         first = index.state_before_call(index.inputs(call)[0].object, call)
         if first is not None and first.storage == target.storage:
-            how = ", without a copy: it looks at the same memory"
+            how = (
+                ", without a copy: it looks at the same memory"
+                if sources
+                else ", without a copy of what it was made from"
+            )
         elif sources:
             how = ", in memory of its own"
     return f"`{named.text}` was made on line {line} by `{function}`{of}{how}."
 
 
+def _on_memory_of(facts: Facts, named: Named) -> str:
+    """Of an object that no call is known to have made: whose memory it was put on (nn.Parameter(t), t.numpy())."""
+    rows = facts.index.state_rows(named.base)
+    if not rows:
+        return ""
+    storage = facts.recording.states[rows[0]].storage
+    first = facts.index.object(named.base).step
+    for object in facts.index.objects_on(storage) if storage >= 0 else ():
+        if object < named.base and facts.index.object(object).step < first and facts.names(object):
+            return f", without a copy: it looks at the memory of `{facts.name(object)}`"
+    return ""
+
+
 def _bound(facts: Facts, named: Named) -> tuple[int, int]:
-    """The step and line at which this name came to stand for this object; the last one counts."""
+    """The step and line at which this name came to stand for this object; the last one counts.
+
+    Of a name in something that a function filled (`net.mask`, when the class's `__init__` said `self.mask = mask`) it is
+    the line in that function.
+    """
+    index, paths = facts.index, facts.recording.paths
     step = -1
-    for binding in facts.index.bindings(named.frame, named.path):
+    for binding in index.bindings(named.frame, named.path):
         if binding.object == named.base:
             step = max(step, binding.step)
-    return step, facts.index.cell_line(step) if step >= 0 else -1
+    place = paths[named.path]
+    if step >= 0 and place.parent >= 0:
+        holder = _stood_for(index, named.frame, place.parent, step)
+        for row in index.bindings_of_object.get(named.base, ()):
+            other = facts.recording.bindings[row]
+            where = paths[other.path]
+            if where[1:] != place[1:] or where.parent < 0 or not _ran_inside(facts, other.step, step):
+                continue
+            if _stood_for(index, other.frame, where.parent, other.step) == holder:
+                step = other.step
+    return step, index.cell_line(step) if step >= 0 else -1
+
+
+def _stood_for(index: Index, frame: int, path: int, step: int) -> int:
+    """The object that a path stood for after a step, -1 for none."""
+    found = -1
+    for binding in index.bindings(frame, path):
+        if binding.step <= step:
+            found = binding.object
+    return found
 
 
 def _moved(facts: Facts, named: Named) -> int:
@@ -156,22 +213,41 @@ def _graph(facts: Facts, named: Named) -> tuple[str, int]:
 
 
 def _memory(facts: Facts, named: Named) -> str:
+    """Which names have bytes in common with it, and which only lie on the same storage."""
     state = named.state
     if state is None or state.storage < 0:
         return ""
-    others = [
-        text for text, other in facts.end.items()
-        if other.state is not None and other.state.storage == state.storage and text != named.text
-    ]  # fmt: skip
-    if not others:
-        return f"No other name uses its memory, S{state.storage + 1}."
-    more = f" and {len(others) - _MANY} more" if len(others) > _MANY else ""
-    return f"It shares S{state.storage + 1} with {listed(others[:_MANY])}{more}."
+    shared, apart = [], []
+    for text, other in facts.end.items():
+        if other.state is None or text == named.text:
+            continue
+        relation = relation_of(facts.index, named, other, facts.end.step).sharing
+        if relation is Sharing.SAME_STORAGE:
+            apart.append(text)
+        elif relation is not Sharing.SEPARATE:
+            shared.append(text)
+    number = f"S{state.storage + 1}"
+    if not shared and not apart:
+        return f"No other name uses its memory, {number}."
+    told = [f"It shares {number} with {_some(shared)}."] if shared else []
+    if apart:
+        lie = "lies" if len(apart) == 1 else "lie"
+        told.append(f"{_some(apart)} {lie} on the same storage ({number}), without a byte in common.")
+    return " ".join(told)
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _MANY
+    return ", ".join(f"`{name}`" for name in names[:_MANY]) + f" and {more} more" if more > 0 else listed(names)
 
 
 def _same_object(facts: Facts, named: Named) -> str:
     others = [text for text in facts.names(named.base) if text != named.text]
-    return f"{listed(others[:_MANY])} is the same object." if others else ""
+    if not others:
+        return ""
+    return (
+        f"{listed(others[:_MANY])} is the same object." if len(others) == 1 else f"{_some(others)} are the same object."
+    )
 
 
 def _writes(facts: Facts, named: Named) -> str:

@@ -23,13 +23,13 @@ def missing(facts: Facts, object: int) -> Reason:
     returned = _returned(facts, object)
     if returned is not None:
         return returned
+    if not runs and not _failed_roots(facts):
+        return Reason("Its `.grad` is None: no backward ran in this cell.", -1, "unused")
     lost = [cut for cut in cuts if _matters(facts, cut)]
     if lost:
         return Reason(
             f"Its `.grad` is None because the way back is cut: {_words(facts, lost[0])}.", lost[0].line, "cut", True
         )
-    if not runs and not _failed_roots(facts):
-        return Reason("Its `.grad` is None: no backward ran in this cell.", -1, "unused")
     adopted = _adopted(facts, object)
     if adopted is not None:
         return adopted

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from tensormagic.analysis import indexing
 from tensormagic.analysis.index import Index, Segments
-from tensormagic.recording.model import PathKind, Recording, State
+from tensormagic.recording.model import ObjectKind, PathKind, Recording, State
 
 Parsed = tuple[tuple[str, str], ...]
 """A written name: ('.', name) or ('[', canonical source of the index), the variable first."""
@@ -121,8 +121,12 @@ class NamesAt(Mapping[str, Named]):
         raise self._unknown(name, parsed)
 
     def tensors(self) -> list[str]:
-        """The names of tensors and arrays."""
-        return [name for name, (object, _, _) in self._entries.items() if self.index.has_memory(object)]
+        """The names of tensors, and of arrays that share memory with one."""
+        return [name for name, (object, _, _) in self._entries.items() if self._has_state(object)]
+
+    def _has_state(self, object: int) -> bool:
+        kind = self.index.object(object).kind
+        return kind == ObjectKind.TENSOR or (kind == ObjectKind.ARRAY and self.index.state_row(object, self.step) >= 0)
 
     def names_of(self, object: int) -> list[str]:
         """Every name of an object."""

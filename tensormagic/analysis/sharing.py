@@ -86,7 +86,7 @@ def relation(source: Recording | Index, a: str, b: str, step: int | None = None)
 
     Raises:
         UnknownName: nothing has that name at that step.
-        ValueError: the text is no name, or does not fit the tensor's shape.
+        ValueError: the text is no name, does not fit the tensor's shape, or both are arrays that lie on no tensor's memory.
         IndexError: there is no such step.
     """
     at = NamesAt(Index.of(source), step)
@@ -102,7 +102,10 @@ def relation_of(index: Index, a: Named, b: Named, step: int) -> Relation:
     if not all(item.object < 0 or index.has_memory(item.object) for item in (a, b)):
         return Relation(Sharing.SEPARATE, True, 0, None, None)
     if not known(a) or not known(b):
-        return Relation(Sharing.SEPARATE, False, None, None, None, Bound.MEMORY)
+        if _alone(index, a) and _alone(index, b):
+            raise ValueError(f"{a.text!r} and {b.text!r} are arrays on no tensor's memory: ask `numpy.shares_memory`")
+        apart = (_alone(index, a) and known(b)) or (known(a) and _alone(index, b))
+        return Relation(Sharing.SEPARATE, apart, 0 if apart else None, None, None, None if apart else Bound.MEMORY)
     return _relation(*_place(index, [a, b], step))
 
 
@@ -115,6 +118,11 @@ def known(named: Named) -> bool:
         and not state.flags & StateFlag.SPARSE
         and len(named.stride) == len(named.shape)
     )
+
+
+def _alone(index: Index, named: Named) -> bool:
+    """Is it an array that shares no memory with a tensor?"""
+    return named.state is None and named.object >= 0 and index.object(named.object).kind == ObjectKind.ARRAY
 
 
 def region_of(named: Named) -> Region | None:
@@ -273,7 +281,8 @@ def codes(index: Index, named: Sequence[Named], step: int) -> tuple[NDArray[np.i
     lost = [i for i in tensors if not known(named[i])]
     exact = np.ones(result.shape, bool)
     for i in lost:
-        exact[i, tensors] = exact[tensors, i] = False
+        open_to = [j for j in tensors if not known(named[j])] if _alone(index, named[i]) else tensors
+        exact[i, open_to] = exact[open_to, i] = False
     found = [i for i in tensors if known(named[i])]
     groups: dict[int, dict[_Spot, list[int]]] = {}
     for i, spot in zip(found, _place(index, [named[i] for i in found], step), strict=True):

@@ -1,4 +1,7 @@
-"""NumPy arrays that share memory with a tensor, found by where they lie."""
+"""NumPy arrays: which of them share memory with a tensor is found by where they lie.
+
+An array that shares none has a name too, and no state: it is then known that no tensor sees what is written into it.
+"""
 
 from __future__ import annotations
 
@@ -15,41 +18,41 @@ class Arrays:
 
     def __init__(self, recording: Recording, clock: Clock, memory: Memory, writes: Writes) -> None:
         self.recording, self.clock, self.memory, self.writes = recording, clock, memory, writes
-        self.asked: dict[int, int] = {}  # id of an array without a match -> storages there were when it was asked
 
     def number(self, array: Any) -> int:
-        """The object number of an array that shares memory with a storage, -1 where it shares none."""
+        """The object number of an array; -1 where it holds no numbers."""
         live = self.memory.find(array)
-        if live is not None:
+        count = len(self.recording.storages)
+        if live is not None and (live.storage >= 0 or live.version == count):
             return live.object
         if array.dtype.hasobject or not array.size:
             return NONE
-        count = len(self.recording.storages)
-        if self.asked.get(id(array)) == count:
-            return NONE
+        if live is None:
+            live = self.memory.register(array, ObjectKind.ARRAY)
         low, high = _bounds(array)
         for ref in list(self.memory.storages.values()):
             row = self.recording.storages[ref.number]
             if ref() is not None and row.address and low < row.address + ref.nbytes and row.address < high:
-                return self._found(array, ref.number, row.address)
-        self.asked[id(array)] = count
-        return NONE
+                return live.object if self._found(array, live, ref.number, row.address) else NONE
+        live.version = (
+            count  # of an array without a storage: how many storages there were when it was compared with all
+        )
+        return live.object
 
-    def _found(self, array: Any, storage: int, address: int) -> int:
+    def _found(self, array: Any, live: Live, storage: int, address: int) -> bool:
         itemsize = array.dtype.itemsize
         start = array.__array_interface__["data"][0] - address
         if start % itemsize or any(step % itemsize for step in array.strides):
             self.clock.notice("array-not-aligned", str(storage), storage=storage)
-            return NONE
-        live: Live = self.memory.register(array, ObjectKind.ARRAY)
+            return False
         stride = tuple(step // itemsize for step in array.strides)
         geometry = self._geometry(array.shape, stride, array.dtype.name, itemsize)
-        live.storage, live.state = storage, len(self.recording.states)
+        live.storage, live.state, live.version = storage, len(self.recording.states), NONE
         self.recording.states.add(
             live.object, self.clock.step, NONE, storage, start // itemsize, geometry, StateFlag.LEAF, NONE, NONE, NONE
         )
         self.writes.exposed_storages.add(storage)
-        return live.object
+        return True
 
     def _geometry(self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: str, itemsize: int) -> int:
         key = (shape, stride, dtype)

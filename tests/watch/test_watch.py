@@ -207,3 +207,26 @@ def test_a_tensor_that_is_given_other_memory_is_no_write(line):
 def test_a_write_behind_data(line):
     trace, _ = run(f"p = torch.nn.Parameter(torch.zeros(3))\nu = torch.ones(3)\n{line}\n")
     assert [(write.line, write.told, "p" in write.reaches) for write in trace.writes] == [(3, False, True)]
+
+
+def test_an_array_of_its_own_has_a_name_and_no_memory_of_a_tensor():
+    trace, _ = run(
+        "import numpy as np\na = np.zeros(3)\nb = a[1:]\nt = torch.tensor(a)\nc = t.numpy()\nc = c.copy()\nlate = None\n"
+        "u = torch.from_numpy(b)\nb[0] = 4\n"
+    )
+    assert [trace.sharing(one, other).name for one, other in ("tc", "ta", "au", "bu", "cu")] == [
+        "SEPARATE", "SEPARATE", "CONTAINS", "SAME_BYTES", "SEPARATE",
+    ]  # fmt: skip
+    assert trace.relation("t", "c").exact
+    assert [set(write.reaches) for write in trace.writes] == [{"a", "b", "u"}]
+    with pytest.raises(ValueError, match="on no tensor's memory"):
+        trace.sharing("a", "b", step=4)
+    with pytest.raises(TypeError, match="no tensor"):
+        trace["c"]
+
+
+def test_an_array_whose_address_was_another_s_is_looked_at_anew():
+    trace, _ = run(
+        "import numpy as np\nt = torch.zeros(3)\nfor _ in range(3):\n    a = np.ones(3)\n    a = None\n    a = t.numpy()\n"
+    )
+    assert trace.sharing("a", "t").name == "SAME_BYTES"

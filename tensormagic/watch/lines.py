@@ -53,6 +53,24 @@ class Listener(Protocol):
         """It goes on, by `next`, `send` or `throw`. It may have been entered before the listening started."""
 
 
+class _Deaf:
+    """Hears nothing."""
+
+    def line(self, frame: FrameType, line: int) -> None:
+        pass
+
+    def left(self, frame: FrameType, raised: bool) -> None:
+        pass
+
+    def entered(self, frame: FrameType) -> None:
+        pass
+
+    paused = resumed = entered
+
+
+_DEAF = _Deaf()
+
+
 class Lines(ABC):
     """Reports executed lines from `start` to `stop`, of the thread that calls `start`.
 
@@ -129,6 +147,24 @@ class Lines(ABC):
         self._listener = None
         self._root = 0
         self._tell()
+
+    def deafen(self) -> bool:
+        """Report nothing until `hear`: code runs that nobody may look into. Gives whether the hook was taken off."""
+        if not self._running or self._listener is None:
+            return False
+        self._listener = _DEAF
+        hook = self.hook
+        if self.shared or hook is None or sys.gettrace() is not hook:
+            return False
+        sys.settrace(None)
+        return True
+
+    def hear(self, hook: bool) -> None:
+        """Report again; `hook` is what `deafen` gave."""
+        if self._running and self._listener is _DEAF:
+            self._listener = self._given
+            if hook and sys.gettrace() is None:
+                sys.settrace(self.hook)
 
     def _announce(self, root: FrameType) -> bool:
         try:

@@ -232,8 +232,6 @@ class Names:
 
     def _function(self, value: Any, path: int, depth: int) -> None:
         """A default argument lives as long as the function: the one list or tensor that every call shares."""
-        if "_torchdynamo_orig_callable" in value.__dict__:
-            self.clock.notice("compiled", str(path), name=value.__name__)
         defaults = value.__defaults__
         if defaults and self.is_user_code(value.__code__):
             inner = self._path(path, PathKind.ATTRIBUTE, self.clock.string("__defaults__"))
@@ -251,8 +249,6 @@ class Names:
             return
         attributes = _attributes(value)
         kind = _mro(type(value))
-        if type(value).__name__ == "OptimizedModule":
-            self.clock.notice("compiled", str(path), name=type(value).__name__)
         indexed = torch.nn.ModuleList in kind or torch.nn.Sequential in kind or torch.nn.ParameterList in kind
         keyed = torch.nn.ModuleDict in kind or torch.nn.ParameterDict in kind
         for group, how in _REGISTERED:

@@ -92,16 +92,31 @@ def function_modes() -> int:
     return len(torch.overrides._get_current_function_mode_stack())
 
 
-def leave_function_mode(mode: Any) -> None:
-    """Take a mode off the stack, wherever it lies; modes that the cell left above it stay."""
+def leave_function_mode(mode: Any) -> int:
+    """Take a mode off the stack, wherever it lies; modes that the cell left above it stay.
+
+    Returns:
+        how many lie above the place that it was at, -1 where it was not on the stack.
+    """
     above = []
+    place = -1
     while function_modes():
         top = torch.overrides._pop_mode()
         if top is mode:
+            place = len(above)
             break
         above.append(top)
     for other in reversed(above):
         torch.overrides._push_mode(other)
+    return place
+
+
+def enter_function_mode(mode: Any, place: int) -> None:
+    """Put a mode back where `leave_function_mode` found it."""
+    if place >= 0:
+        above = [torch.overrides._pop_mode() for _ in range(min(place, function_modes()))]
+        for other in [mode, *reversed(above)]:
+            torch.overrides._push_mode(other)
 
 
 # Every way into the engine (Tensor.backward, autograd.backward, autograd.grad, checkpoint) looks this name up in the
@@ -111,3 +126,26 @@ ENGINE_ENTRY = "_engine_run_backward"
 
 def has_engine_entry() -> bool:
     return callable(getattr(torch.autograd, ENGINE_ENTRY, None))
+
+
+# Every compiled callable calls this name of this module as it begins, with what compiles, and as it ends, with what was
+# there before. Where it is gone, Dynamo sees the recorder's mode, and compiled code runs slower and may be compiled anew.
+COMPILE_MODULE, COMPILE_GATE = "torch._dynamo.eval_frame", "_maybe_set_eval_frame"
+
+
+def has_compile_gate(module: Any) -> bool:
+    return callable(getattr(module, COMPILE_GATE, None))
+
+
+def compiled_name(frame: Any) -> str:
+    """What the user calls the code that the frame of Dynamo's is about to run."""
+    function = frame.f_locals.get("fn")
+    return str(getattr(function, "__qualname__", None) or type(function).__name__).replace("<locals>.", "")
+
+
+def skip_in_dynamo(module: Any, codes: list[Any]) -> None:
+    """Have Dynamo run these functions as they are, where they happen to run inside compiled code."""
+    skip = getattr(module, "skip_code", None)
+    if skip is not None:
+        for code in codes:
+            skip(code)

@@ -19,6 +19,7 @@ from tensormagic.watch.backward import Engine
 from tensormagic.watch.calls import CallMode
 from tensormagic.watch.callsite import NAME
 from tensormagic.watch.clock import Clock
+from tensormagic.watch.compiled import Compiled
 from tensormagic.watch.errors import error_info
 from tensormagic.watch.graph import Graph
 from tensormagic.watch.late_nan import LateNaN
@@ -74,6 +75,7 @@ class Watch:
             recording, clock, self.names, self.writes, options, self.variables, filename, self._statements
         )
         self.lines = make_lines(self.is_watched, self.steps)
+        self.compiled = Compiled(clock, self._leave, self._come_back)
         self.started = False
         self.threads: set[int | None] = set()
 
@@ -110,6 +112,7 @@ class Watch:
         self._guarded(self._first_look)
         self._guarded(self.engine.start)
         self._guarded(self._start_mode)
+        self._guarded(self.compiled.start)
         self._guarded(lambda: self._start_lines(root))
 
     def stop(self, error: BaseException | None = None) -> Recording:
@@ -121,7 +124,7 @@ class Watch:
         if self.started:
             self.started = False
             for part in (
-                self._stop_lines, self._stop_mode, self.engine.stop, self._company, self._last_look, self.mode.finish,
+                self._stop_lines, self.compiled.stop, self._stop_mode, self.engine.stop, self._company, self._last_look, self.mode.finish,
                 self.steps.finish, self.memory.close, self._unreadable, self._count,
             ):  # fmt: skip
                 self._guarded(part)
@@ -163,6 +166,21 @@ class Watch:
     def _stop_mode(self) -> None:
         self.mode.on = False
         private.leave_function_mode(self.mode)
+
+    def _leave(self) -> tuple[bool, int]:
+        """Compiled code is about to run: be away, as if there were no trace."""
+        hook = self.lines.deafen()
+        self.mode.on = False
+        place = private.leave_function_mode(self.mode)
+        self.engine.stop()
+        return hook, place
+
+    def _come_back(self, left: tuple[bool, int]) -> None:
+        hook, place = left
+        self.engine.start()
+        private.enter_function_mode(self.mode, place)
+        self.mode.on = self.started
+        self.lines.hear(hook)
 
     def _unreadable(self) -> None:
         for kind, why in self.memory.unreadable.items():

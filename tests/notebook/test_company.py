@@ -71,16 +71,7 @@ CELLS = {
 }
 
 
-WRONG = {
-    "compiled": "Dynamo looks into the recorder's functions and warns about them",
-}
-ALL = [
-    pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=WRONG[name])) if name in WRONG else name
-    for name in CELLS
-]
-
-
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", CELLS)
 def test_the_cell_gives_the_same(kernel, name):
     body = CELLS[name].replace("{folder}", kernel.evaluate("str(folder)").strip("'"))
     plain = kernel.run(body)

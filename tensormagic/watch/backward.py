@@ -109,11 +109,13 @@ class Engine:
             return
         try:
             with private.no_torch_function():
-                if error is not None:
-                    run.raised(error)
-                run.finish()
-        except Exception as error:
-            self._fail(error)
+                try:
+                    if error is not None:
+                        run.raised(error)
+                finally:
+                    run.finish()
+        except Exception as fault:
+            self._fail(fault)
 
     def _fail(self, error: Exception) -> None:
         self.clock.notice("recorder-fault", "backward", error=type(error).__name__, text=str(error)[:200])

@@ -104,17 +104,13 @@ class CallMode(TorchFunctionMode):
         self.over = 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        special = SPECIAL.get(func)
-        if special is not None:
+        # While the line tracer is set every line here costs, so there are few of them.
+        if (special := SPECIAL.get(func)) is not None:
             if special == IGNORED or _getframe(1).f_code.co_filename in self.foreign:
                 # An optimizer reads and clears .grad: what that did is seen elsewhere.
                 return func(*args, **kwargs) if kwargs else func(*args)
-        hook = self.hook
-        if hook is not None:
-            if gettrace() is not hook:
-                hook = None  # a tracer of the program's own: not ours to take off
-            else:
-                settrace(None)
+        if (hook := self.hook) is not None and (gettrace() is not hook or settrace(None)):  # settrace gives None
+            hook = None  # a tracer of the program's own: not ours to take off
         return self._record(_getframe(1), func, args, kwargs or {}, special == GRAD, hook)
 
     def _record(self, frame: Any, func: Any, args: Any, kwargs: Any, grad: bool, hook: Any) -> Any:
@@ -155,11 +151,8 @@ class CallMode(TorchFunctionMode):
             flags = 0
             return out
         finally:
-            if traced:
-                if gettrace() is hook:
-                    settrace(None)
-                else:
-                    hook = None  # the call itself set another
+            if traced and (gettrace() is not hook or settrace(None)):
+                hook = None  # the call itself set another
             self.nested -= 1
             clock.call = before
             if call >= 0:

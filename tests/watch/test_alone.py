@@ -107,15 +107,15 @@ def test_which_functions_run_alone():
 @pytest.mark.parametrize(
     "func",
     [torch.Tensor.add_, torch.Tensor.__iadd__, torch.Tensor.__setitem__, torch.relu_, torch._foreach_add_,
-     torch.nn.functional.relu, torch.nn.functional.dropout, torch.nn.init.zeros_, lambda x: x],
-    ids=repr,
+     torch.nn.functional.relu, torch.nn.functional.dropout, torch.nn.init.zeros_, torch.Tensor.backward],
+    ids=readable,
 )  # fmt: skip
 def test_these_may_write(func):
     assert may_write(func, readable(func))
 
 
 @pytest.mark.parametrize("func", [torch.Tensor.add, torch.matmul, torch.nn.functional.linear, torch.Tensor.__index__,
-                                  torch.nn.functional.cross_entropy], ids=repr)  # fmt: skip
+                                  torch.nn.functional.cross_entropy], ids=readable)  # fmt: skip
 def test_these_may_not(func):
     assert not may_write(func, readable(func))
 

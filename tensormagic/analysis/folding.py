@@ -111,14 +111,18 @@ def fold(
         return boxes
     times = Counter(one for node in order for one in set(inputs.get(node, ())))
     shared = {node for node in order if node < 0 and times[node] > 1}
-    return folded(_by_module(boxes, belongs, shared), inputs, labels, most)
+    return folded(_by_module(boxes, belongs, shared), inputs, labels, most, shared)
 
 
 def folded(
-    boxes: list[Box], inputs: Mapping[int, Sequence[int]], labels: Mapping[int, str], most: int
+    boxes: list[Box], inputs: Mapping[int, Sequence[int]], labels: Mapping[int, str], most: int, shared: Collection[int] = (),
 ) -> list[Box]:  # fmt: skip
-    """At most `most` boxes in the place of these, which follow each other: what repeats is one, and what is too much."""
-    return boxes if len(boxes) <= most else shortened(repeated(_keyed(boxes, inputs, labels)), most)
+    """At most `most` boxes in the place of these, which follow each other: what repeats is one, and what is too much.
+
+    Args:
+        shared: leaves that several nodes take; how far they are does not matter.
+    """
+    return boxes if len(boxes) <= most else shortened(repeated(_keyed(boxes, inputs, labels, shared)), most)
 
 
 def shortened(boxes: list[Box], most: int) -> list[Box]:
@@ -146,13 +150,20 @@ def _by_module(boxes: list[Box], belongs: Mapping[int, str], shared: Collection[
     return found
 
 
-def _keyed(boxes: list[Box], inputs: Mapping[int, Sequence[int]], labels: Mapping[int, str]) -> list[Box]:
+def _keyed(
+    boxes: list[Box], inputs: Mapping[int, Sequence[int]], labels: Mapping[int, str], shared: Collection[int]
+) -> list[Box]:
     """The boxes with keys: one key for what does the same to inputs at the same distance."""
     place = {node: at for at, box in enumerate(boxes) for node in box.nodes}
     keys: dict[object, int] = {}
     found = []
     for at, box in enumerate(boxes):
-        taken = [at - place[one] for node in box.nodes for one in inputs.get(node, ()) if one in place]
+        taken = [
+            _FAR if one in shared else at - place[one]
+            for node in box.nodes
+            for one in inputs.get(node, ())
+            if one in place
+        ]
         shape = (
             tuple("" if node < 0 else labels.get(node, "") for node in box.nodes), bool(box.module),
             tuple(sorted(far if far <= _LONGEST else _FAR for far in taken)),

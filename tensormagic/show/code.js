@@ -1,6 +1,6 @@
 // The code pane: the lines of the step's file, the mark of each, the sentence of the step under its line.
 import { button, el, write } from "./dom.js";
-import { fill, lastOf, nextOf, otherIteration } from "./timeline.js";
+import { fill, lastOf, nextOf, otherIteration, skipped } from "./timeline.js";
 
 /** A pane that shows one file at a time. `go(step)` is called for a line that was chosen. */
 export function codePane(view, ofLines, go) {
@@ -71,6 +71,8 @@ export function codePane(view, ofLines, go) {
         el("span", "", fill(words.iteration, { label, n: iteration + 1, total })),
         button("", "]", () => go(otherIteration(view, before, 1)), words.later),
       );
+      const next = skipped(view, k);
+      if (next) nav.append(el("span", "skipped", fill(words.skipped, { n: next - iteration - 1, next: next + 1 })));
       head.append(nav);
     }
     head.hidden = !head.childNodes.length;
@@ -94,7 +96,6 @@ export function codePane(view, ofLines, go) {
       const line = rows[step.line - view.files[step.file].first];
       header(step, k);
       write(say, step.say);
-      if (step.light) say.append(el("span", "soft", ` ${words.light}`));
       say.className = `say${step.mark === "error" ? " error" : step.warn ? " warn" : ""}`;
       for (const [file, number] of step.callers ?? []) {
         if (file === step.file) rows[number - view.files[file].first]?.row.classList.add("calling");

@@ -53,6 +53,7 @@ class Drawings:
         for node, taken in self.inputs.items():
             for one in taken:
                 self.takers.setdefault(one, []).append(node)
+        self.shared = {node for node, taken in self.takers.items() if node < 0 and len(taken) > 1}
         self.labels = {node: operation(seen, node) for node in nodes if node >= 0}
         self.graphs: list[Graph] = []
         self.waiting: list[Callable[[], None]] = []
@@ -142,12 +143,15 @@ class Drawings:
         count = say("nodes", n=len(box.nodes))
         sub = say("times", n=box.times, nodes=count) if box.times > 1 else count
         inner = (
-            folding.folded(list(box.parts), self.inputs, self.labels, MOST_BOXES) if box.times == 1 else list(box.parts)
+            folding.folded(list(box.parts), self.inputs, self.labels, MOST_BOXES, self.shared)
+            if box.times == 1
+            else list(box.parts)
         )
+        inside = f"{label} {say('times_mark', n=box.times)}" if box.times > 1 else label
         return {
             "label": _cut_short(label), "sub": sub, "kind": "fold", "storage": -1, "line": 0, "x": 0, "y": 0, "w": 0, "h": 0,
             "tip": f"{label} · {sub} · {', '.join(does[:12])}",
-            "opens": self._later(folding.shortened(inner, MOST_BOXES), f"{label} {say('times_mark', n=box.times)}" if box.times > 1 else label),
+            "opens": self._later(folding.shortened(inner, MOST_BOXES), inside),
         }  # fmt: skip
 
     def _node(self, node: int) -> GraphNode:
@@ -155,7 +159,7 @@ class Drawings:
         if node < 0:
             object = -1 - node
             state = seen.index.state(object)
-            label, storage = seen.name(object, seen.say("unnamed")), state.storage if state else -1
+            label, storage = seen.name(object), state.storage if state else -1
             line, kind = seen.index.line_of(seen.index.object(object).step), "leaf"
             tip = f"{label} · {seen.say('leaf')}"
         else:

@@ -11,6 +11,7 @@ from typing import Any
 from tensormagic.analysis.findings.base import Facts, short
 from tensormagic.analysis.names import Named, NamesAt
 from tensormagic.recording.model import Accumulation, Binding, StateFlag
+from tensormagic.show import numbers
 from tensormagic.show.words import catalogue
 
 MOST_STEPS = 1000  # steps that a view holds; loops are thinned beyond it
@@ -104,6 +105,13 @@ class Seen(Facts):
 
     def say(self, key: str, **facts: Any) -> str:
         return str(self.words.SAY[key]).format(**facts)
+
+    def name(self, object: int, otherwise: str | None = None) -> str:
+        """The shortest name of an object; `otherwise`, or words for it, where it has none."""
+        return super().name(object, self.say("unnamed") if otherwise is None else otherwise)
+
+    def shape(self, dimensions: tuple[int, ...]) -> str:
+        return numbers.shape(dimensions) if dimensions else self.say("scalar")
 
     def storage(self, number: int) -> str:
         return f"S{number + 1}"

@@ -6,6 +6,7 @@ visual understanding of hierarchical system structures".
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import igraph
@@ -77,7 +78,7 @@ def _columns(
 def _route(edge: GraphEdge, stops: list[tuple[float, float]], late: bool) -> None:
     """Level from stop to stop but for a short bend: at the start, or, `late`, at the end, where several come together."""
     points = [stops[0]]
-    for (x0, y0), (x1, y1) in zip(stops, stops[1:], strict=False):
+    for (x0, y0), (x1, y1) in itertools.pairwise(stops):
         bend = min(_BEND, (x1 - x0) / 2)
         if y0 != y1 and x1 > x0:
             points += [(x1 - bend, y0)] if late else [(x0 + bend, y1)]

@@ -37,5 +37,5 @@ def size(nbytes: int) -> str:
 
 
 def shape(dimensions: tuple[int, ...]) -> str:
-    """A shape: 3, 2 × 3, scalar."""
-    return " × ".join(map(str, dimensions)) if dimensions else "scalar"
+    """A shape: 3, 2 × 3; nothing for that of a scalar."""
+    return " × ".join(map(str, dimensions))

@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 from tensormagic.analysis.names import Named
-from tensormagic.analysis.reasons import CUT_WORDS
 from tensormagic.recording.model import ObjectKind, Write, WriteKind
 from tensormagic.show import numbers
 from tensormagic.show.facts import Seen, leaf, short, wants
 from tensormagic.show.shape import Run
 
 _FEW = 4  # names or values that one sentence lists
+_RANK = ("none", "share", "create", "compute", "write", "backward")  # marks, the least first
 _MARKS = re.compile("\x01(.*?)\x01|\x02(.*?)\x02", re.DOTALL)
 
 
@@ -54,13 +54,18 @@ class Sentence:
         ]  # fmt: skip
         visible = [write for write in writes if self._reached(write)]
         fresh = self._fresh()
+        if not self.index.recording.steps[self.step].detail:  # a later look found them: who made them is not this line
+            fresh = [named for named in fresh if self._maker_step(named) == self.step]
         if backward:
             self._backward(backward)
         if visible:
             self._writes(visible)
         if fresh:
             self._names(fresh)
-        if not self.parts:
+        if not self.index.recording.steps[self.step].detail:
+            self.parts += [[" ", ""]] if self.parts else []
+            self.add("light")  # what is not seen is not said to be nothing
+        elif not self.parts:
             self._other()
         return self.parts
 
@@ -76,6 +81,10 @@ class Sentence:
         plain = [named for named in found if "." not in named.text and "[" not in named.text]
         return plain or found
 
+    def _maker_step(self, named: Named) -> int:
+        call = self.index.maker(named.base)
+        return self.seen.recording.calls[call].step if call >= 0 else -1
+
     def _names(self, fresh: list[Named]) -> None:
         if len(fresh) > 2:
             listed = ", ".join(named.text for named in fresh[:_FEW]) + (", …" if len(fresh) > _FEW else "")
@@ -88,7 +97,8 @@ class Sentence:
             self._one(named)
 
     def _set_mark(self, mark: str) -> None:
-        if self.mark == "none":
+        """A line that does several things has the mark of what says most."""
+        if _RANK.index(mark) > _RANK.index(self.mark):
             self.mark = mark
 
     def _one(self, named: Named) -> None:
@@ -118,8 +128,8 @@ class Sentence:
             self.add("rebound")
 
     def _is(self, names: list[str]) -> str:
-        shown = ", ".join(f"{name}" for name in names[:_FEW])
-        return f"{shown} {'is' if len(names) == 1 else 'are'}"
+        shown = ", ".join(names[:_FEW])
+        return self.seen.say("is" if len(names) == 1 else "are", names=shown)
 
     def _sharers(self, named: Named) -> str:
         assert named.state is not None
@@ -132,7 +142,7 @@ class Sentence:
     def _what(self, named: Named) -> str:
         assert named.state is not None
         geometry = self.index.geometry(named.state)
-        return f"{geometry.dtype}, {numbers.shape(named.shape)}"
+        return f"{geometry.dtype}, {self.seen.shape(named.shape)}"
 
     def _made(self, named: Named, call: int, storage: str) -> None:
         """A result: a view of its input, a copy, or computed."""
@@ -170,7 +180,7 @@ class Sentence:
         self.add("computed", name=named.text, call=seen.call_text(call), storage=storage)
         cut = seen.flow.cuts.get(call)
         if cut is not None and not wants(named):
-            words = CUT_WORDS[cut.reason].format(call=function, line=cut.line)
+            words = seen.words.CUTS[cut.reason].format(call=function, line=cut.line)
             self.add("computed_off", why=words.replace("`", ""))
         self._set_mark("compute" if wants(named) else "create")
 
@@ -204,7 +214,7 @@ class Sentence:
         if len(storages) > 2:
             names = list(dict.fromkeys(t for w in writes for t in seen.trace.writes[self._row(w)].reaches))
             shown = ", ".join(names[:_FEW]) + (", …" if len(names) > _FEW else "")
-            self.add("wrote_many", storages=f"{len(storages)} storages", names=shown)
+            self.add("wrote_many", storages=seen.say("storages", n=len(storages)), names=shown)
             return
         for storage in storages:
             same = [write for write in writes if write.storage == storage]
@@ -294,15 +304,15 @@ class Sentence:
             order = list(dict.fromkeys(edge.source for edge in edges if edge.source >= 0))
             way = list(dict.fromkeys(seen.described(seen.flow.call_of_node(node)) for node in order))
             way = [name for name in way if name][:6]
-            root = seen.name(run.root, "the result")
+            root = seen.name(run.root, seen.say("result"))
             if way:
-                text = ", ".join(way[:-1]) + (" and " if len(way) > 1 else "") + way[-1]
+                text = seen.say("and", first=", ".join(way[:-1]), last=way[-1]) if len(way) > 1 else way[0]
                 self.add("backward", root=root, way=text)
             else:
                 self.add("backward_bare", root=root)
             added = seen.accumulations_of(number)
-            fresh = [seen.name(row.object) + ".grad" for row in added if not row.in_place]
-            more = [seen.name(row.object) + ".grad" for row in added if row.in_place]
+            fresh = [seen.say("grad_of", name=seen.name(row.object)) for row in added if not row.in_place]
+            more = [seen.say("grad_of", name=seen.name(row.object)) for row in added if row.in_place]
             if self.index.string(run.kind) == "grad":
                 self.add("returned")
             elif not added:
@@ -319,7 +329,7 @@ class Sentence:
                 continue
             names = [t for t, n in self.now.items() if n.base == cut.target]
             if names:
-                why = CUT_WORDS[cut.reason].format(call=self.seen.described(cut.call), line=cut.line)
+                why = self.seen.words.CUTS[cut.reason].format(call=self.seen.described(cut.call), line=cut.line)
                 self.add("nothing_for", names=", ".join(names[:2]), why=why.replace("`", ""))
                 return
 

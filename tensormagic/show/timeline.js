@@ -55,6 +55,14 @@ export function otherIteration(view, step, by) {
   return target ? target[1] : step;
 }
 
+/** The iteration that comes next where some are jumped over, else 0. */
+export function skipped(view, step) {
+  const [loop, iteration] = view.steps[step]?.loop ?? [];
+  const starts = view.loops[loop]?.starts ?? [];
+  const next = starts[starts.findIndex(([n]) => n === iteration) + 1]?.[0] ?? 0;
+  return next > iteration + 1 ? next : 0;
+}
+
 /** A template with its {words} replaced; what has no value stays, so that a mistake is seen. */
 export function fill(template, values) {
   return String(template).replace(/\{(\w+)\}/g, (whole, key) => (key in values ? String(values[key]) : whole));

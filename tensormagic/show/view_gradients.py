@@ -133,7 +133,7 @@ class _Run:
     def _receiver(self, node: int) -> str:
         seen = self.seen
         if node < 0:
-            return seen.name(-1 - node, seen.say("unnamed"))
+            return seen.name(-1 - node)
         named = seen.node_tensors.get(node)
         return named[0] if named else operation(seen, node)
 
@@ -149,13 +149,13 @@ class _Run:
             text = numbers.listed(listed, 5 if most > 40 else 4)
             return text if len(text) <= most else text[: most - 1] + "…"
         if kept.low is not None:
-            return f"{numbers.shape(kept.shape)}: {numbers.short(kept.low, 3)} … {numbers.short(kept.high, 3)}"
-        return numbers.shape(kept.shape)
+            return f"{self.seen.shape(kept.shape)}: {numbers.short(kept.low, 3)} … {numbers.short(kept.high, 3)}"
+        return self.seen.shape(kept.shape)
 
     def _leaf(self, row: Any, arrived: list[Any]) -> Accumulation:
         """What was added to a leaf's .grad, part by part."""
         seen = self.seen
-        name = seen.say("grad_of", name=seen.name(row.object, seen.say("unnamed")))
+        name = seen.say("grad_of", name=seen.name(row.object))
         parts = []
         for edge in arrived:
             line = seen.flow.line_of_node(edge.source)

@@ -148,7 +148,8 @@ def summary(seen: Seen, named: Named, step: int) -> str:
     blob, _ = value_of(seen.index, named, step)
     if blob is None or blob.low is None:
         return ""
-    text = f"{numbers.short(blob.low, 3)} … {numbers.short(blob.high, 3)}, mean {numbers.short(blob.mean, 3)}"
+    low, high, mean = (numbers.short(number, 3) for number in (blob.low, blob.high, blob.mean))
+    text = seen.say("range", low=low, high=high, mean=mean)
     bad = [f"{count} {word}" for count, word in ((blob.nans, "NaN"), (blob.infs, "inf")) if count]
     return ", ".join([text, *bad])
 

@@ -89,7 +89,7 @@ def answer(seen: Seen, a: str, b: str, relation: Relation, storage: int) -> list
     facts = {"a": a, "b": b, "n": relation.bytes_common, "of": whole, "storage": seen.storage(storage)}
     told = runs(seen.words.SAY[_KEYS[relation.sharing]], **facts)
     if not relation.exact and relation.bound is not None:
-        told += runs(seen.words.SAY["rel_unsure"], why=relation.bound.value)
+        told += runs(seen.words.SAY["rel_unsure"], why=seen.words.BOUNDS[relation.bound.value])
     return told
 
 

@@ -52,12 +52,30 @@ def steps(seen: Seen, places: dict[str, int], loops: list[Loop]) -> list[Step]:
             step["loop"] = list(inside[place])
         result.append(step)
         before = number
-    error = seen.error
-    if error is not None and result:
-        message = error.message if len(error.message) <= 300 else error.message[:300] + " …"
-        result[-1] = {**result[-1], "mark": "error", "warn": True,
-                      "say": runs(seen.words.SAY["raised"], type=error.type, message=message)}  # fmt: skip
+    _raised(seen, places, result)
     return result
+
+
+def _raised(seen: Seen, places: dict[str, int], result: list[Step]) -> None:
+    """The exception at the last step, and at the lines of functions that it came through."""
+    error = seen.error
+    if error is None or not result:
+        return
+    message = error.message if len(error.message) <= 300 else error.message[:300] + " …"
+    inner = error.frames[-1] if error.frames else ("", "", 0)
+    last = result[-1]
+    here = (last["file"], last["line"]) == (places.get(inner[0], 0), inner[2]) or inner[0] not in places
+    told = runs(seen.words.SAY["raised"], type=error.type, message=message)
+    if not here:
+        told = runs(seen.words.SAY["raised_in"], type=error.type, message=message, name=inner[1], line=inner[2])
+    result[-1] = {**last, "mark": "error", "warn": True, "say": told}
+    for file, _, line in error.frames:
+        for at in range(len(result) - 2, -1, -1):
+            step = result[at]
+            if file in places and (step["file"], step["line"]) == (places[file], line) and "frame" in step:
+                say = runs(seen.words.SAY["raised"], type=error.type, message=message)
+                result[at] = {**step, "mark": "error", "warn": True, "say": say}
+                break
 
 
 def _callers(seen: Seen, parent: int, places: dict[str, int]) -> list[list[int]]:

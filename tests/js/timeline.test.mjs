@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   arithmetic, clamp, covered, fill, fillRuns, indicesOf, lastOf, middle, nextOf, otherIteration, pairAt, places,
-  plain, runAt, shares, shifted, stepsOfLines, textsUpTo,
+  plain, runAt, shares, shifted, skipped, stepsOfLines, textsUpTo,
 } from "../../tensormagic/show/timeline.js";
 
 test("the pair that holds at a step is the last one not after it", () => {
@@ -32,6 +32,7 @@ test("iterations go on and back, over those that were only counted, and stop at 
   };
   assert.deepEqual([0, 2, 4, 5].map((step) => otherIteration(view, step, 1)), [0, 3, 5, 5]);
   assert.deepEqual([0, 2, 4, 5].map((step) => otherIteration(view, step, -1)), [0, 2, 1, 3]);
+  assert.deepEqual([0, 2, 4, 5].map((step) => skipped(view, step)), [0, 0, 9, 0]);
 });
 
 test("templates: what has no value stays, and values are not templates", () => {

@@ -148,3 +148,18 @@ def test_names_of_earlier_cells_that_the_cell_does_not_touch_are_left_out():
     names = view.build(trace)["matrix"][-1][1]["names"]
     assert "old" not in names
     assert {"used", "new", "read", "n"} <= set(names)
+
+
+def test_an_exception_in_a_function_is_told_where_it_was_raised_and_where_the_cell_stood():
+    shown, _ = made("import torch\ndef f(t):\n    u = t * 2\n    return u @ torch.ones(3)\nf(torch.ones(2))\n")
+    assert [step["line"] for step in shown["steps"] if step["mark"] == "error"] == [4, 5]
+    assert said(shown)[-2].startswith("This line raised RuntimeError")
+    assert said(shown)[-1].startswith("f raised RuntimeError on line 4")
+
+
+def test_what_a_later_look_found_is_not_said_to_be_made_by_that_line():
+    shown, _ = made("import torch\nx = torch.zeros(2)\nfor i in range(500):\n    x += 1\n    y = x * 2\n")
+    light = [text for step, text in zip(shown["steps"], said(shown), strict=True) if step.get("light")]
+    assert light
+    assert all("not recorded in detail" in text for text in light)
+    assert not any("is new" in text for text in light)

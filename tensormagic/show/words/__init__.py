@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def catalogue(language: str = "en") -> ModuleType:
-    """The words of a language: LABELS, SAY and NOTICES.
+    """The words of a language: LABELS, SAY, CUTS, BOUNDS, NOTICES and UNKNOWN_NOTICE.
 
     Raises:
         ValueError: there is no catalogue of that name.

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensormagic.analysis.reasons import CUT_WORDS as CUTS  # why a way is cut; explanations say it in the same words
+
+__all__ = ["BOUNDS", "CUTS", "LABELS", "NOTICES", "SAY", "UNKNOWN_NOTICE"]
+
 LABELS: dict[str, Any] = {
     "step": "Step",
     "previous": "Previous step",
@@ -50,7 +54,7 @@ LABELS: dict[str, Any] = {
     "cell": "Cell",
     "frame": "in {name}",
     "caller": "called on line {line}",
-    "light": "counted, not recorded in detail",
+    "skipped": "{n} iterations were only counted: the next one is {next}",
     "no_steps": "No line ran.",
     "no_tensors": "No tensor yet.",
     "no_matrix": "No tensor has a name yet.",
@@ -124,6 +128,7 @@ SAY: dict[str, str] = {
     "returned": "; the gradients were returned, no `.grad` changed.",
     "nothing_for": " {names} got nothing: {why}.",
     "raised": "This line raised {type}: {message}",
+    "raised_in": "`{name}` raised {type} on line {line}: {message}",
     "all_elements": "all {n} elements", "only_element": "the one element", "one_element": "element {list}", "some_elements": "elements {list}",
     "n_elements": "{n} elements", "elements_of": "memory",
     "leaf": "leaf", "no_graph": "no graph", "wants": "requires_grad", "before_cell": "from before this cell",
@@ -153,11 +158,20 @@ SAY: dict[str, str] = {
     "event_sends": " sends {text} to `{name}`", "event_and": ", {text} to `{name}`", "event_more": ", and more.", "event_end": ".",
     "leaf_one": "One part came: it is the gradient.", "leaf_added": "It was added to what **{name}** held already.",
     "leaf_many": "The {n} parts add up.",
-    "role": "{role}", "frame": "in `{name}`", "iterations": "loop, lines {first} to {last}",
+    "result": "the result", "and": "{first} and {last}", "is": "{names} is", "are": "{names} are", "scalar": "scalar",
+    "light": "This time round was counted, not recorded in detail.", "range": "{low} … {high}, mean {mean}",
+    "plot_contribution": "mean |contribution|", "plot_gradients": "gradients by contribution", "plot_sharing": "who shares memory",
+    "iterations": "loop, lines {first} to {last}",
     "matrix_many": "{n} names: the first {shown} are shown.",
     "alt": "{summary}. At the end: {memory}",
     "alt_storage": "{names} in {storage}",
 }  # fmt: skip
+
+BOUNDS: dict[str, str] = {
+    "containment": "whether one lies inside the other",
+    "overlap": "there may be a byte in common",
+    "memory": "where this memory lies cannot be read",
+}
 
 NOTICES: dict[str, str] = {
     "array-not-aligned": "An array lies in S{storage} between its elements; it was not followed.",

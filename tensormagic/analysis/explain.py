@@ -164,7 +164,7 @@ def _bound(facts: Facts, named: Named) -> tuple[int, int]:
             where = paths[other.path]
             if where[1:] != place[1:] or where.parent < 0 or not _ran_inside(facts, other.step, step):
                 continue
-            if _stood_for(index, other.frame, where.parent, other.step) == holder:
+            if holder >= 0 and _stood_for(index, other.frame, where.parent, other.step) == holder:
                 step = other.step
     return step, index.cell_line(step) if step >= 0 else -1
 

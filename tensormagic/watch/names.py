@@ -19,6 +19,8 @@ from tensormagic.watch import private
 from tensormagic.watch.arrays import Arrays
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.memory import Live, Memory, Unreferable
+from tensormagic.watch.objects import Classes
+from tensormagic.watch.objects import attributes as attributes_of
 from tensormagic.watch.options import Options
 from tensormagic.watch.writes import Writes
 
@@ -51,6 +53,7 @@ class Names:
     ) -> None:  # fmt: skip
         self.recording, self.clock, self.memory, self.writes, self.options = recording, clock, memory, writes, options
         self.is_user_code = is_user_code
+        self.classes = Classes(is_user_code)
         self.arrays = Arrays(recording, clock, memory, writes)
         self.followers: dict[type, Any] = {}
         self.paths: dict[tuple[int, int, int], int] = {}
@@ -149,18 +152,11 @@ class Names:
             return self._mapping
         if types.FunctionType is kind:
             return self._function
-        if kind is types.SimpleNamespace or (kind.__flags__ & 1 << 9 and self._is_users(kind)):
+        if kind is type:
+            return self._class
+        if self.classes.is_followed(kind):
             return self._instance
         return _NOTHING
-
-    def _is_users(self, kind: type) -> bool:
-        """Was the class made by the user's code? Asked of the functions in it, not of its name."""
-        for base in _mro(kind):
-            for member in type.__dict__["__dict__"].__get__(base).values():
-                function = member.__func__ if type(member) in (staticmethod, classmethod) else member
-                if type(function) is types.FunctionType and self.is_user_code(function.__code__):
-                    return True
-        return False
 
     def _known(self, value: Any, kind: int) -> Live:
         """The record of a value that is no tensor. Lists and dicts allow no weak reference: they are known as long as
@@ -226,7 +222,7 @@ class Names:
         for index, (key, item) in enumerate(list(dict.items(value))):
             if index >= self.options.max_items * 10:
                 break
-            if type(item) not in _ATOMS and type(key) in (str, int):
+            if type(item) not in _ATOMS and _is_plain(key):
                 self._visit(item, self._path(path, PathKind.KEY, self.clock.string(repr(key))), depth + 1)
         self._open.discard(id(value))
 
@@ -241,13 +237,28 @@ class Names:
 
     def _instance(self, value: Any, path: int, depth: int) -> None:
         if self._enter(value, ObjectKind.INSTANCE, path, depth):
-            self._attributes(_attributes(value), path, depth, ())
+            own = self.classes.own(value)
+            self._attributes(own, path, depth, ())
+            self._shared(type(value), path, depth, own)
             self._open.discard(id(value))
+
+    def _shared(self, kind: type, path: int, depth: int, own: Any) -> None:
+        """What an object reaches through its class: one list or tensor for all its instances."""
+        for base in self.classes.of_user(kind):
+            for name, item in self.classes.shared(base):
+                if type(item) not in _ATOMS and name not in own:
+                    self._visit(item, self._path(path, PathKind.ATTRIBUTE, self.clock.string(name)), depth + 1)
+
+    def _class(self, value: Any, path: int, depth: int) -> None:
+        if depth < self.options.depth and self.classes.is_users(value) and tuple not in _mro(value):
+            for name, item in self.classes.shared(value):
+                if type(item) not in _ATOMS:
+                    self._visit(item, self._path(path, PathKind.ATTRIBUTE, self.clock.string(name)), depth + 1)
 
     def _module(self, value: Any, path: int, depth: int) -> None:
         if not self._enter(value, ObjectKind.MODULE, path, depth):
             return
-        attributes = _attributes(value)
+        attributes = attributes_of(value)
         kind = _mro(type(value))
         indexed = torch.nn.ModuleList in kind or torch.nn.Sequential in kind or torch.nn.ParameterList in kind
         keyed = torch.nn.ModuleDict in kind or torch.nn.ParameterDict in kind
@@ -266,6 +277,7 @@ class Names:
                     inner = self._path(path, how, self.clock.string(name))
                 self._visit(item, inner, depth + 1 if how != PathKind.SUBMODULE else depth)
         self._attributes(attributes, path, depth, _MODULE_STATE)
+        self._shared(type(value), path, depth, attributes)
         self._open.discard(id(value))
 
     def _attributes(self, attributes: dict[str, Any], path: int, depth: int, without: Any) -> None:
@@ -276,7 +288,7 @@ class Names:
     def _optimizer(self, value: Any, path: int, depth: int) -> None:
         live = self._known(value, ObjectKind.OPTIMIZER)
         self._seen[path] = live.object
-        groups = _attributes(value).get("param_groups")
+        groups = attributes_of(value).get("param_groups")
         if type(groups) is not list:
             return
         found = []
@@ -305,26 +317,15 @@ class Names:
             self.tensors = []
 
 
-def _attributes(value: Any) -> dict[str, Any]:
-    """An object's own attributes, without asking any code of its class."""
-    member = _attributes_member(type(value))
-    if member is None:
-        return {}
-    found = member.__get__(value)
-    return found if type(found) is dict else {}
+def _is_plain(key: Any) -> bool:
+    """Can a dict's key be written down without asking code of the user's?"""
+    kind = type(key)
+    return kind in _KEYS or (kind is tuple and all(type(part) in _KEYS for part in key))
 
 
-def _attributes_member(kind: type) -> Any:
-    """The descriptor through which Python itself gives an object's `__dict__`; None where a class has its own."""
-    for base in _mro(kind):
-        member = type.__dict__["__dict__"].__get__(base).get("__dict__")
-        if member is not None:
-            return member if type(member) is types.GetSetDescriptorType else None
-    return None
-
-
+_KEYS = {str, int, float, bool, type(None)}
 _ATOMS = {int, float, bool, str, bytes, complex, type(None), torch.dtype, torch.device, torch.Size, range, slice}
-_ATOMS |= {types.ModuleType, types.BuiltinFunctionType, type, types.MethodType}
+_ATOMS |= {types.ModuleType, types.BuiltinFunctionType, types.MethodType}
 _REGISTERED = (
     ("_parameters", PathKind.PARAMETER), ("_buffers", PathKind.BUFFER), ("_modules", PathKind.SUBMODULE),
 )  # fmt: skip

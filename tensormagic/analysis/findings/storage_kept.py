@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import NOTE, Facts, Finding, Rule
 
-_RATIO, _LARGE = 10, 1 << 16  # at least so many times the view, and at least 64 KiB
+_RATIO, _LARGE = 10, 1 << 14  # at least so many times the view, and at least 16 KiB
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def _size(count: int) -> str:
 
 RULE = Rule(
     id="storage-kept-by-view",
-    sees="A name whose tensor shows at most a tenth of a storage of 64 KiB or more.",
+    sees="A name whose tensor shows at most a tenth of a storage of 16 KiB or more.",
     matters="A slice refers to the whole storage: it cannot be freed, and `torch.save` writes all of it.",
     example="big = torch.zeros(1000, 1000)\nsmall = big[:2]\n",
     instead="small = big[:2].clone()\n",

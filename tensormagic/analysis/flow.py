@@ -241,7 +241,7 @@ class Flow:
             reason = "integer"
         elif row.flags & CallFlag.INFERENCE:
             reason = "inference"
-            line = self._switch_around(row.step, ("inference_mode",)) or line
+            line = self.switch_around(row.step, ("inference_mode",)) or line
         elif not row.flags & CallFlag.GRAD_ENABLED:
             reason, step, line = self._grad_off(number, line)
         else:
@@ -255,11 +255,11 @@ class Flow:
             return "grad_off", step, line
         at = self.recording.calls[off].step
         decorator, own = self._decorator(at, step), self.index.cell_line(at)
-        if not decorator and "checkpoint" in self.index.line_text(at) and not self._switch_around(at, MODES):
+        if not decorator and "checkpoint" in self.index.line_text(at) and not self.switch_around(at, MODES):
             return "checkpoint", at, own
         return "no_grad", at, decorator or own
 
-    def _switch_around(self, step: int, modes: tuple[str, ...]) -> int:
+    def switch_around(self, step: int, modes: tuple[str, ...]) -> int:
         """The line of the cell that switched the mode on around a step or around what called it; 0 for none."""
         while step >= 0:
             if self.index.in_cell(step):

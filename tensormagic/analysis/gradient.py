@@ -52,6 +52,13 @@ def _rebound(facts: Facts, named: Named) -> Reason:
     if call >= 0 and not on:
         line = facts.line_of_call(call)
         return Reason(f"Its `.grad` is None: line {line} switched requires_grad off.", line, "switched off", True)
+    state, maker = named.state, facts.index.maker(named.base)
+    if state is not None and state.flags & StateFlag.INFERENCE and maker >= 0:
+        line = facts.flow.switch_around(facts.recording.calls[maker].step, ("inference_mode",))
+        if line > 0:
+            return Reason(
+                f"It was made in the inference mode of line {line}: autograd has no part in it.", line, "mode", True
+            )
     if not facts.recording.backwards:
         return Reason()
     return Reason("Its `.grad` is None: a tensor that wants no gradient gets none.")

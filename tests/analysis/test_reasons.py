@@ -83,6 +83,10 @@ def test_whole_numbers_were_not_forgotten():
     assert "nobody asked" in told("w = torch.tensor([1.0, 2])\n", "w")[1]
 
 
+def test_an_inference_tensor_was_made_in_its_mode():
+    assert told("with torch.inference_mode():\n    x = torch.ones(2)\n", "x")[0] == 2
+
+
 def test_a_switch_inside_a_custom_forward_cuts_nothing():
     trace = tensormagic.run("import torch\n" + FUNCTION + W + "y = Scale.apply(w, 2.0)\n(y * 2).sum().backward()\n")
     assert [finding.rule for finding in trace.findings] == []

@@ -51,6 +51,8 @@ NEAR_MISSES = {
     "checkpoint-misuse": RULES["checkpoint-misuse"].example.replace("len(calls) == 1", "calls"),
     "unused-in-grad": RULES["unused-in-grad"].example.replace("[w, b]", "[w]"),
     "optimizer-forgets-parameter": RULES["optimizer-forgets-parameter"].example.replace("teacher.", "student."),
+    "first-infinity": "s = torch.zeros(2, 3, requires_grad=True)\nmask = torch.full((2, 3), float('-inf')).triu(1)\n"
+    "(torch.softmax(s + mask, -1) * torch.arange(3.0)).sum().backward()\n",
     "tie-lost": "a = torch.nn.Linear(2, 2)\nb = torch.nn.Linear(2, 2)\nb.weight = a.weight\n"
     "b.weight = torch.nn.Parameter(torch.ones(2, 2))\n",
 }  # fmt: skip

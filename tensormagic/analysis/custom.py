@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 import functools
-import warnings
 
 from tensormagic.analysis.index import Index
+from tensormagic.analysis.source import parsed
 
 
 def forward_frame(index: Index, step: int) -> int:
@@ -48,13 +48,8 @@ def saving_step(index: Index, frame: int) -> int:
 @functools.lru_cache(maxsize=16)
 def _functions(source: str) -> frozenset[str]:
     """Names of the classes in a source that have a base called `...Function`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(source)
-        except SyntaxError:
-            return frozenset()  # magics in the cell: its classes cannot be told from the source
+    tree = parsed(source)
     return frozenset(
-        node.name for node in ast.walk(tree)
+        node.name for node in (ast.walk(tree) if tree is not None else ())
         if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Function") for base in node.bases)
     )  # fmt: skip

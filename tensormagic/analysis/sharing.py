@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import Named, NamesAt
 from tensormagic.analysis.regions import Common, Form, Region, compare
-from tensormagic.recording.model import ObjectKind, Recording, StateFlag
+from tensormagic.recording.model import ObjectKind, Recording
 
 
 class Sharing(enum.Enum):
@@ -112,12 +112,7 @@ def relation_of(index: Index, a: Named, b: Named, step: int) -> Relation:
 def known(named: Named) -> bool:
     """Is it known where the bytes of what a name stands for lie?"""
     state = named.state
-    return (
-        state is not None
-        and state.storage >= 0
-        and not state.flags & StateFlag.SPARSE
-        and len(named.stride) == len(named.shape)
-    )
+    return state is not None and state.storage >= 0 and len(named.stride) == len(named.shape)
 
 
 def _alone(index: Index, named: Named) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import functools
-import warnings
+
+from tensormagic.analysis.source import parsed
 
 MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
@@ -30,19 +31,9 @@ def switch_line(source: str, line: int, modes: tuple[str, ...] = MODES, decorato
 
 
 @functools.lru_cache(maxsize=16)
-def _tree(source: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(source)
-        except SyntaxError:
-            return None
-
-
-@functools.lru_cache(maxsize=16)
 def _functions(source: str) -> tuple[tuple[int, int], ...]:
     """(first line, decorators included; last line) of every function."""
-    tree = _tree(source)
+    tree = parsed(source)
     return tuple(
         (min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.end_lineno or node.lineno)
         for node in (ast.walk(tree) if tree is not None else ())
@@ -54,7 +45,7 @@ def _functions(source: str) -> tuple[tuple[int, int], ...]:
 def _switches(source: str) -> tuple[tuple[int, int, int, str, bool], ...]:
     """(first and last line that it holds for, its own line, its name, is it a `with` block?) of every switch."""
     found = []
-    tree = _tree(source)
+    tree = parsed(source)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, (ast.With, ast.AsyncWith)):
             first, block, marks = node.body[0].lineno, True, [item.context_expr for item in node.items]

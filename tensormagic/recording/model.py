@@ -103,8 +103,6 @@ class CallFlag(enum.IntFlag):
     RAISED = 4
     NAN_OUT = 8  # some output holds a NaN
     INF_OUT = 16  # some output holds an infinity
-    BAD_IN = 32  # some input already held a NaN or an infinity
-    FOUND = 64  # not seen as a call: a look at names found its result (from_numpy, frombuffer, nn.Parameter)
     IN_BACKWARD = 128  # made while the engine ran (a hook, a custom Function's backward)
     CHECKED = 256  # outputs were looked at for NaN and infinity
 
@@ -149,8 +147,6 @@ class StateFlag(enum.IntFlag):
     LEAF = 2
     RETAINS_GRAD = 4
     INFERENCE = 8
-    IS_VIEW = 16  # autograd knows it as a view of its base
-    SPARSE = 32
 
 
 class Geometry(NamedTuple):

@@ -42,7 +42,6 @@ IGNORED, GRAD = 1, 2
 SPECIAL = dict.fromkeys(_dropped(), IGNORED)
 SPECIAL[_base.grad.__get__] = SPECIAL[_base.grad.__set__] = GRAD  # recorded where the user's own code asks
 DATA_GET = _base.data.__get__
-DATA_SET = _base.data.__set__
 
 # Functions whose kernels write into an input without telling the version counter. Only where to look: whether and what
 # was written is read off the bytes.

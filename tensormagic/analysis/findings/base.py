@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from tensormagic.analysis.flow import Flow
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import NamesAt
+from tensormagic.analysis.source import parsed
 from tensormagic.recording.model import CallFlag, ErrorInfo, ObjectKind, PathKind, Recording, StateFlag, StepKind
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -206,18 +207,10 @@ def short(function: str) -> str:
 
 def loop_bodies(source: str) -> list[tuple[int, int]]:
     """(first, last) line of the body of every for and while loop, from the source alone."""
-    import ast
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree: Any = ast.parse(source)
-        except SyntaxError:
-            return []  # the cell holds magics or did not compile: there is no loop that could be told
+    tree = parsed(source)
     return [
         (node.body[0].lineno, max(child.end_lineno or child.lineno for child in node.body))
-        for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While, ast.AsyncFor))
+        for node in (ast.walk(tree) if tree is not None else ()) if isinstance(node, (ast.For, ast.While, ast.AsyncFor))
     ]  # fmt: skip
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import ERROR, WARNING, Facts, Finding, Rule
+from tensormagic.analysis.source import parsed
 
 _ONCE = {"filter", "map", "zip", "iter", "chain", "parameters", "named_parameters"}
 

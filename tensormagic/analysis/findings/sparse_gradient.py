@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import ERROR, Facts, Finding, Rule, listed
+from tensormagic.analysis.source import parsed
 
 # Parts of the texts of torch and its optimizers when an operation has no form for sparse tensors.
 _TEXT = re.compile(
@@ -49,14 +49,9 @@ def _asked(facts: Facts, name: str) -> int:
 
 def _lines(source: str) -> list[int]:
     """The lines of the cell that say `sparse=True`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tree = ast.parse(source)
-        except SyntaxError:
-            return []  # magics in the cell: not to be told from the source
+    tree = parsed(source)
     return [
-        node.value.lineno for node in ast.walk(tree)
+        node.value.lineno for node in (ast.walk(tree) if tree is not None else ())
         if isinstance(node, ast.keyword) and node.arg == "sparse" and getattr(node.value, "value", None) is True
     ]  # fmt: skip
 

@@ -9,10 +9,11 @@ import uuid
 from typing import Any
 
 from tensormagic.recording.model import Recording
+from tensormagic.show.words import catalogue
 
 AFTER = 2.0  # seconds until it appears: most cells never show it
 EVERY = 0.5  # seconds between two updates
-LINE = "tensortrace: {steps} steps, {calls} calls, {runs} backward runs, at line {line}"
+SAY = catalogue().SAY
 
 
 class LiveLine:
@@ -23,11 +24,12 @@ class LiveLine:
     Args:
         publisher: the shell's `display_pub`.
         recording: what grows.
+        ended: set when the cell has ended; tests give a clock of theirs.
     """
 
-    def __init__(self, publisher: Any, recording: Recording) -> None:
+    def __init__(self, publisher: Any, recording: Recording, ended: threading.Event | None = None) -> None:
         self._publisher, self._recording = publisher, recording
-        self._ended = threading.Event()
+        self._ended = ended or threading.Event()
         self._id = uuid.uuid4().hex
         self.shown = threading.Event()
         # In the cell's context: a kernel knows by it to which cell an output belongs.
@@ -60,9 +62,15 @@ class LiveLine:
 def progress(recording: Recording) -> str:
     """The live line's text."""
     steps = len(recording.steps)
-    return LINE.format(
-        steps=f"{steps:,}",
-        calls=f"{len(recording.calls):,}",
-        runs=f"{len(recording.backwards):,}",
-        line=recording.steps[steps - 1].line if steps else "-",
+    if not steps:
+        return str(SAY["live_begins"])
+    return str(SAY["live"]).format(
+        steps=_counted("step", steps),
+        calls=_counted("call", len(recording.calls)),
+        backwards=_counted("backward", len(recording.backwards)),
+        line=recording.steps[steps - 1].line,
     )
+
+
+def _counted(word: str, n: int) -> str:
+    return str(SAY.get(f"{word}_{n}") or SAY[f"{word}s"].format(n=f"{n:,}"))

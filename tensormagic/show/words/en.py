@@ -86,6 +86,8 @@ LABELS: dict[str, Any] = {
 
 SAY: dict[str, str] = {
     "title": "tensortrace",
+    "live": "tensortrace: {steps} · {calls} · {backwards} · line {line}", "live_begins": "tensortrace: no line has begun yet",
+    "steps": "{n} steps", "step_1": "1 step", "calls": "{n} torch calls", "call_1": "1 torch call",
     "summary": "{lines} · {tensors} · {storages} ({bytes}) · {backwards}",
     "lines": "{n} lines", "line_1": "1 line",
     "tensors": "{n} tensors", "tensor_1": "1 tensor",

@@ -24,7 +24,6 @@ from tensormagic.watch.writes import Writes
 
 # Plain numbers: an operator of IntFlag costs microseconds.
 _RETAIN, _CREATE, _LIGHT = int(BackwardFlag.RETAIN), int(BackwardFlag.CREATE), int(BackwardFlag.LIGHT)
-_SUMMARY = 1 << 18  # gradients of at most this many elements are summarized, larger ones keep their shape alone
 
 
 class Engine:
@@ -193,7 +192,7 @@ class _Run:
     def _blob(self, grad: Any) -> int:
         if grad is None:
             return NONE
-        kept = raw.blob(grad, self.engine.small, _SUMMARY)
+        kept = raw.blob(grad, self.engine.small, raw.SUMMARY)
         if kept is None:
             kept = Blob(raw.shape_of(grad), raw.dtype_name(grad.dtype))
         self.engine.recording.blobs.append(kept)

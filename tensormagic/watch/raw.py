@@ -26,6 +26,7 @@ for _name, _dtype in (("uint16", np.uint16), ("uint32", np.uint32), ("uint64", n
     if hasattr(torch, _name):
         _NUMPY[getattr(torch, _name)] = _dtype
 _NUMPY = {dtype: (np.dtype(plain), np.dtype(plain).itemsize) for dtype, plain in _NUMPY.items()}
+SUMMARY = 1 << 18  # tensors of at most this many elements are summarized, larger ones keep their shape alone
 _LARGE = 1 << 12
 _CPU, _BYTE = torch.device("cpu"), ctypes.c_char
 # The reductions themselves: the methods of an array are written in Python and cost twice as much on small ones.

@@ -245,7 +245,7 @@ class Writes:
         if self.summarized.get(live.object) == mark and storage not in self.written:
             return
         self.summarized[live.object] = mark
-        kept = raw.blob(value, self.values, _EXPOSED_BYTES)
+        kept = raw.blob(value, self.values, raw.SUMMARY)
         if kept is not None:
             self.recording.snapshots.add(self.clock.step, storage, live.object, self._blob(kept))
 

@@ -84,14 +84,17 @@ def _made(facts: Facts, named: Named) -> tuple[str, int, dict[str, int]]:
     moved = _moved(facts, named)
     if moved > 0:
         lines["moved"] = moved
-        return f"{text} Line {moved} made it look at other memory.", moved, lines
+        return text if moved == line else f"{text} Line {moved} made it look at other memory.", moved, lines
     if bound > 0 and bound_step > row.step >= -1 and bound != line:
         lines["bound"] = bound
         alone = facts.names(object) == (named.text,)
         if alone and _ran_inside(facts, row.step, bound_step):  # a function that the line called made it, for this name
             return f"{text} The name `{named.text}` got it on line {bound}.", line, lines
-        others = [other for other in facts.all_names(object) if other != named.text]
-        same = f", the same object as {listed(others[:2])}" if others else ""
+        now = [other for other in facts.names(object) if other != named.text]
+        before = [other for other in facts.all_names(object) if other != named.text]
+        same = f", the same object as {listed(now[:2])}" if now else ""
+        if before and not now:  # the other names stand for something else by now, or were a function's
+            same = f", the object that was `{before[0]}`"
         return f"{text} The name `{named.text}` got it on line {bound}{same}: no copy was made.", bound, lines
     return text, line, lines
 
@@ -113,7 +116,7 @@ def _made_text(facts: Facts, named: Named, call: int, line: int) -> str:
         kind = "NumPy array" if row.kind == ObjectKind.ARRAY else index.string(row.type)
         article = "an" if kind[0] in "AEIOU" else "a"
         return f"`{named.text}` is {article} {kind}, first seen on line {line}{_on_memory_of(facts, named)}."
-    sources = [facts.name(item.object, "") for item in index.inputs(call)]
+    sources = [_name_then(facts, item.object, call) for item in index.inputs(call)]
     sources = list(dict.fromkeys(filter(None, sources)))[:_MANY]
     function = facts.described(call)
     of = f" of {listed(sources)}" if sources else ""
@@ -130,6 +133,17 @@ def _made_text(facts: Facts, named: Named, call: int, line: int) -> str:
         elif sources:
             how = ", in memory of its own"
     return f"`{named.text}` was made on line {line} by `{function}`{of}{how}."
+
+
+def _name_then(facts: Facts, object: int, call: int) -> str:
+    """The shortest name that an object had when a call took it, "" for none: names it was given later say nothing."""
+    index, found = facts.index, []
+    for row in index.bindings_of_object.get(object, ()):
+        binding = facts.recording.bindings[row]
+        if index.happened_before_call(binding.step, -1, call):
+            found.append(index.path_text(binding.path))
+    there = [text for text in found if text in facts.names(object)]  # one that it has to this day says more
+    return min(there or found, key=len, default="")
 
 
 def _on_memory_of(facts: Facts, named: Named) -> str:

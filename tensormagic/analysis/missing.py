@@ -45,9 +45,13 @@ def missing(facts: Facts, object: int) -> Reason:
 
 
 def switched(facts: Facts, object: int) -> tuple[int, bool]:
-    """The last call that set requires_grad of a tensor, and what to; (-1, False) where none was seen."""
-    set_by = [call for call in facts.index.calls_from(object) if facts.index.function(call) in _SETS]
-    return (set_by[-1], "False" not in facts.index.args(set_by[-1])) if set_by else (-1, False)
+    """The last call that changed requires_grad of a tensor, and what to; (-1, False) where none was seen."""
+    for call in reversed(facts.index.calls_from(object)):
+        if facts.index.function(call) in _SETS:
+            on = "False" not in facts.index.args(call)
+            if facts.flow.wants(object, call) != on:
+                return call, on
+    return -1, False
 
 
 def _words(facts: Facts, cut: Cut) -> str:
@@ -71,8 +75,9 @@ def _unused(facts: Facts, object: int) -> Reason:
             "Its `.grad` is None: the transforms of `torch.func` return gradients and put none into `.grad`, and no other "
             "operation of this cell used it.", -1, "unused",
         )  # fmt: skip
-    where = "" if facts.recording.backwards else " No backward ran in this cell."
-    return Reason(f"Its `.grad` is None: no operation of this cell used it.{where}", -1, "unused")
+    if not facts.recording.backwards and not _failed_roots(facts):
+        return Reason("Its `.grad` is None: no backward ran in this cell.", -1, "unused")
+    return Reason("Its `.grad` is None: no operation of this cell used it.", -1, "unused")
 
 
 def _use(facts: Facts, call: int) -> tuple[int, str]:

@@ -38,13 +38,17 @@ def explained(cell: str, name: str):
         (KEEPER, "keeper.kept['weight']", 5, "made on line 5 by `data` of `net.weight`"),
         (NET, "net.mask", 6, "got it on line 6, the same object as `mask`"),
         (SHIFT, "y", 4, "The name `y` got it on line 7."),
-        (SAME, "y", 7, "the same object as `x` and `h`: no copy was made"),
+        (SAME, "y", 7, "the same object as `x`: no copy was made"),
         (STREAM, "items[0]", 7, "the same object as"),
         ("t = torch.zeros(2)\np = torch.nn.Parameter(t)\n", "p", 4, "without a copy: it looks at the memory of `t`."),
         ("t = torch.zeros(2)\na = t.numpy()\nb = a[1:]\n", "b", 5, "is a NumPy array, first seen on line 5, without a copy"),
         ("t = torch.zeros(2)\na = t.numpy().copy()\n", "a", 4, "It shares no memory with a tensor."),
         ("a = np.zeros(2)\nt = torch.from_numpy(a)\n", "a", 3, "It shares S1 with `t`."),
         ("net = torch.nn.Linear(2, 1)\nold = net.weight.data\nnet.half()\n", "net.weight", 5, "no backward ran"),
+        ("x = torch.zeros(2)\nv = x.view(2, 1)\na = x\n", "v", 4, "by `view` of `x`, without a copy"),
+        ("a, b = torch.zeros(2), torch.ones(2)\na, b = b, a\n", "a", 4, "got it on line 4, the object that was `b`: no copy"),
+        ("import pickle\nt = torch.zeros(2)\nback = pickle.loads(pickle.dumps(t))\n", "back", 5, "nobody asked for one"),
+        ("w = torch.ones(2, requires_grad=True)\nw.requires_grad_(False)\nw.requires_grad_(False)\n", "w", 4, "switched"),
     ],
 )  # fmt: skip
 def test_the_line_that_decided(cell, name, line, words):

@@ -53,6 +53,10 @@ NEAR_MISSES = {
     "optimizer-forgets-parameter": RULES["optimizer-forgets-parameter"].example.replace("teacher.", "student."),
     "first-infinity": "s = torch.zeros(2, 3, requires_grad=True)\nmask = torch.full((2, 3), float('-inf')).triu(1)\n"
     "(torch.softmax(s + mask, -1) * torch.arange(3.0)).sum().backward()\n",
+    "hook-writes-shared-gradient": RULES["hook-writes-shared-gradient"].example.replace("g.mul_(0)", "g * 0"),
+    "stored-then-overwritten": RULES["stored-then-overwritten"].example.replace("= out", "= out.clone()"),
+    "clip-before-backward": "w = torch.nn.Parameter(torch.ones(2))\nopt = torch.optim.SGD([w], lr=0.1)\nfor i in range(2):\n"
+    "    opt.zero_grad()\n    (w * 100).sum().backward()\n    torch.nn.utils.clip_grad_norm_([w], 1.0)\n    opt.step()\n",
     "tie-lost": "a = torch.nn.Linear(2, 2)\nb = torch.nn.Linear(2, 2)\nb.weight = a.weight\n"
     "b.weight = torch.nn.Parameter(torch.ones(2, 2))\n",
 }  # fmt: skip

@@ -26,6 +26,7 @@ Parsed = tuple[tuple[str, str], ...]
 
 _REGISTERED = (PathKind.PARAMETER, PathKind.BUFFER, PathKind.SUBMODULE)
 _CELL = 0  # the frame of the cell
+_GROUP = 4  # segments of `.param_groups[0]['params'][1]`
 
 
 class UnknownName(KeyError):
@@ -109,15 +110,18 @@ class NamesAt(Mapping[str, Named]):
             ValueError: the text is no name, or the tensor cannot be indexed so.
         """
         if name in self._entries:
-            return self._named(name, name, ())
+            return self._named(name, name, (), self._entries[name][0])
         parsed = parse(name)
         for length in range(len(parsed), 0, -1):
             text = self._spelled(parsed[:length])
             if text is None:
                 continue
-            if length < len(parsed) and not self.index.has_memory(self._entries[text][0]):
+            object, rest = self._entries[text][0], parsed[length:]
+            if rest and (member := self._member(object, rest)) >= 0:
+                return self._named(text, name, rest[_GROUP:], member)._replace(text=text + _written(rest))
+            if rest and not self.index.has_memory(object):
                 break  # `net.nothing`: a shorter name would answer another question
-            return self._named(text, name, parsed[length:])
+            return self._named(text, name, rest, object)
         raise self._unknown(name, parsed)
 
     def tensors(self) -> list[str]:
@@ -132,8 +136,23 @@ class NamesAt(Mapping[str, Named]):
         """Every name of an object."""
         return [name for name, entry in self._entries.items() if entry[0] == object]
 
-    def _named(self, text: str, written: str, rest: Parsed) -> Named:
-        object, path, frame = self._entries[text]
+    def _member(self, optimizer: int, rest: Parsed) -> int:
+        """The tensor of an optimizer that `.param_groups[0]['params'][1]` behind its name stands for, -1 for none."""
+        keys = [key for _kind, key in rest[:_GROUP]]
+        if self.index.object(optimizer).kind != ObjectKind.OPTIMIZER or len(keys) < _GROUP:
+            return -1
+        if keys[0] != "param_groups" or keys[2] != "'params'" or not (keys[1].isdigit() and keys[3].isdigit()):
+            return -1
+        found, recording = -1, self.index.recording
+        for group in recording.optimizer_groups:
+            if group.object == optimizer and group.group == int(keys[1]) and group.step <= self.step:
+                place = int(keys[3])
+                found = recording.members[group.first + place].object if place < group.size else -1
+        return found
+
+    def _named(self, text: str, written: str, rest: Parsed, object: int) -> Named:
+        """What is written as a recorded name, its `object` (or one that it holds) and the `rest` behind that."""
+        _, path, frame = self._entries[text]
         row = self.index.state_row(object, self.step) if self.index.has_memory(object) else -1
         if row < 0:
             if rest:
@@ -154,7 +173,7 @@ class NamesAt(Mapping[str, Named]):
                 offset, shape, stride = step(key, offset, shape, stride)
             except indexing.NotBasic as error:
                 raise ValueError(f"{written!r}: {error}") from None
-        whole = text + "".join(f".{key}" if kind == "." else f"[{key}]" for kind, key in rest)
+        whole = text + _written(rest)
         state = state._replace(object=-1, offset=offset)
         return Named(whole, -1, row, path, frame, state, shape, stride, geometry.itemsize, object)
 
@@ -225,6 +244,11 @@ def _current(index: Index, frame: int, step: int) -> dict[int, tuple[int, int]]:
 
 
 # -- spelling
+
+
+def _written(rest: Parsed) -> str:
+    return "".join(f".{key}" if kind == "." else f"[{key}]" for kind, key in rest)
+
 
 # Text in quotes and in brackets is passed over; `.0` outside them is an item.
 _DOTTED = re.compile(r"""\[(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^\]'"])*\]|\.(\d+)(?![\w])""")

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tensormagic
 from tensormagic.analysis import names
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import UnknownName, parse
@@ -190,3 +191,26 @@ def test_an_object_without_memory_has_no_parts():
 
 def test_parse_gives_segments():
     assert parse('a.b["c"].0[1:2, None]') == ((".", "a"), (".", "b"), ("[", "'c'"), ("[", "0"), ("[", "1:2, None"))
+
+
+def test_members_of_an_optimizer_are_reached_as_it_holds_them():
+    cell = """\
+import torch
+net = torch.nn.Linear(2, 1)
+opt = torch.optim.SGD([{"params": [net.weight]}, {"params": [net.bias], "lr": 0.1}], lr=1)
+old = net.weight
+net.weight = torch.nn.Parameter(torch.zeros(1, 2))
+opt.add_param_group({"params": [net.weight]})
+"""
+    trace = tensormagic.run(cell, {})
+    assert trace.sharing("opt.param_groups[0]['params'][0]", "old").name == "SAME_OBJECT"
+    assert trace.sharing("opt.param_groups[0]['params'][0]", "net.weight").name == "SEPARATE"
+    assert trace.sharing('opt.param_groups[2]["params"][0]', "net.weight").name == "SAME_OBJECT"
+    assert trace.sharing("opt.param_groups[1]['params'][0][:1]", "net.bias").name == "SAME_BYTES"
+    assert trace["opt.param_groups[1]['params'][0]"].shape == (1,)
+    assert trace.explain("opt.param_groups[0]['params'][0]").line == 2
+    for name in ("opt.param_groups[0]['params'][1]", "opt.param_groups[3]['params'][0]", "opt.param_groups[0]['lr']"):
+        with pytest.raises(UnknownName):
+            trace.sharing(name, "old")
+    with pytest.raises(UnknownName):
+        trace.sharing("opt.param_groups[2]['params'][0]", "old", step=3)

@@ -102,7 +102,7 @@ export function matrixPane(view) {
   }
 
   const nameCell = (i, scope) => {
-    const cell = attrs(colour(el("th", "", matrix.names[i]), hue(i)), { scope, title: matrix.names[i] });
+    const cell = attrs(colour(el("th", matrix.storages[i] < 0 ? "gradname" : "", matrix.names[i]), hue(i)), { scope, title: matrix.names[i] });
     const sign = view.storages[matrix.storages[i]]?.name;
     if (scope === "row" && sign) cell.append(el("small", "", ` ${sign}`));
     return cell;

@@ -1,47 +1,82 @@
-"""The picture of the last step: what a page without scripts shows, and what `save("x.png")` writes."""
+"""The picture of the last step: what a page without scripts shows, and what `save("x.png")` writes.
+
+It is drawn from a few shapes, by Pillow as PNG (a plotting library would take most of the time that a panel takes), or
+written out as SVG.
+"""
 
 from __future__ import annotations
 
+import functools
+import html
+import importlib.util
 import io
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from PIL import Image, ImageDraw, ImageFont
 
 from tensormagic.show import palette
 from tensormagic.show.shape import View
 
 _LINES, _STORAGES, _CELLS, _ROWS = 22, 8, 16, 5  # of each at most so many are drawn
-_ROW = 0.26  # inches
+_WIDTH, _ROW, _TOP = 1000, 22, 58  # px
+_CODE, _STRIP, _END = 56, 610, 985  # px from the left: source, strips, and where these end
+_COLUMN = 57  # letters of a line of source
+_LIGHT = palette.THEMES["light"]
+_FONTS = {"mono": "DejaVuSansMono.ttf", "sans": "DejaVuSans.ttf", "bold": "DejaVuSans-Bold.ttf"}
 
 
-def figure(view: View) -> Figure:
-    """Code with marks on the left, memory strips with coverage rows on the right."""
-    code, memory = _code(view), _memory(view)
-    height = max(len(code), sum(3 + len(rows) for _, _, rows in memory), 6) * _ROW + 0.6
-    drawn = Figure(figsize=(10.5, min(height, 12)), facecolor="white")
-    ax = drawn.add_axes((0.01, 0.01, 0.98, 0.98))
-    rows = min(height, 12) / _ROW
-    ax.set_xlim(0, 100)
-    ax.set_ylim(rows, 0)
-    ax.axis("off")
+class Text(NamedTuple):
+    """A line of text; `anchor` says where (x, y) lies: "ls", "rs" or "ms", at its left, right or middle on the base line."""
+
+    x: float
+    y: float
+    text: str
+    size: int
+    font: str
+    colour: str
+    anchor: str = "ls"
+
+
+class Box(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    line: str = ""
+
+
+def shapes(view: View) -> tuple[list[Text | Box], int]:
+    """Code with marks on the left, memory strips with coverage rows on the right; and the height."""
     title = "".join(text for text, _ in view["summary"])
-    ax.text(0.5, 0.9, f"{view['title']}   {title}", fontsize=11, weight="bold", parse_math=False)
-    for at, (number, mark, text) in enumerate(code):
-        y = at + 2.6
-        ax.text(3, y, number, ha="right", color="#565f6d", fontsize=9, family="monospace", parse_math=False)
-        ax.text(4, y, mark, color="#565f6d", fontsize=9, family="DejaVu Sans", parse_math=False)
-        ax.text(6, y, text, fontsize=9, family="monospace", parse_math=False)
-    y = 2.6
-    for head, (colour, cells), names in memory:
-        ax.text(62, y, head, fontsize=8.5, color=colour, weight="bold", parse_math=False)
-        y += 0.5
-        y = _strip(ax, y, colour, cells) + 0.9
+    drawn: list[Text | Box] = [
+        Text(12, 28, view["title"], 16, "bold", _LIGHT.ink),
+        Text(28 + _wide(view["title"], 16, "bold"), 28, title, 15, "sans", _LIGHT.soft),
+    ]
+    y = _TOP
+    for number, mark, text in _code(view):
+        drawn += [
+            Text(34, y, number, 13, "mono", _LIGHT.soft, "rs"), Text(40, y, mark, 13, "sans", _LIGHT.soft),
+            Text(_CODE, y, text, 13, "mono", _LIGHT.ink),
+        ]  # fmt: skip
+        y += _ROW
+    bottom, y = y, _TOP
+    for head, hue, cells, names in _memory(view):
+        colour = palette.colour(hue, _LIGHT)
+        drawn.append(Text(_STRIP, y, head, 13, "bold", colour.text))
+        drawn += _strip(y + 7, hue, cells)
+        y += 7 + _ROW + 16
         for name, cover, total in names:
-            _name(ax, y, name, cover, total, colour)
-            y += 1
-        y += 0.8
-    return drawn
+            drawn.append(Text(_STRIP - 8, y, name, 13, "mono", colour.text, "rs"))
+            scale = (_END - _STRIP) / max(1, total)
+            drawn += [
+                Box(_STRIP + first * scale, y - 9, max(2, count * scale - 2), 7, colour.line)
+                for first, count in cover[:64]
+            ]
+            y += _ROW - 2
+        y += 14
+    return drawn, int(max(bottom, y, 120) + 8)
 
 
 def _code(view: View) -> list[tuple[str, str, str]]:
@@ -50,55 +85,106 @@ def _code(view: View) -> list[tuple[str, str, str]]:
     file = view["files"][0]
     lines = file["lines"][:_LINES]
     return [
-        (str(file["first"] + at), marks.get(file["first"] + at, ""), text if len(text) < 58 else text[:57] + "…")
+        (str(file["first"] + at), marks.get(file["first"] + at, ""), _short(text, _COLUMN))
         for at, text in enumerate(lines)
-    ]  # fmt: skip
+    ]
 
 
-def _memory(view: View) -> list[Any]:
-    found = []
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _memory(view: View) -> list[tuple[str, str, list[str] | None, list[Any]]]:
+    found: list[tuple[str, str, list[str] | None, list[Any]]] = []
     for storage in view["storages"]:
         state = storage["states"][-1][1]
         if state.get("gone") or len(found) >= _STORAGES:
             continue
-        colour = palette.HUES[storage["colour"] % palette.COUNT]
         cells = state.get("cells")
         shown = [cell[:7] for cell in cells] if cells and len(cells) <= _CELLS else None
-        strip = len(cells) if cells and len(cells) <= 64 else 64 if state["total"] <= 64 else 240
-        rows = [(row["name"], row["cover"], strip) for row in state["rows"][:_ROWS]]
-        found.append((f"{storage['name']} · {state['head']}", (colour, shown), rows))
+        total = len(cells) if cells and len(cells) <= 64 else 64 if state["total"] <= 64 else 240
+        rows = [(row["name"][-16:], row["cover"], total) for row in state["rows"][:_ROWS]]
+        hue = palette.HUES[storage["colour"] % palette.COUNT]
+        found.append((f"{storage['name']} · {state['head']}", hue, shown, rows))
     return found
 
 
-def _strip(ax: Any, y: float, colour: str, cells: list[str] | None) -> float:
+def _strip(y: float, hue: str, cells: list[str] | None) -> list[Text | Box]:
     count = len(cells) if cells else 1
-    width = 36 / count
+    width = (_END - _STRIP) / count
+    fill, line = palette.mix(hue, _LIGHT.ground, _LIGHT.tint), palette.colour(hue, _LIGHT).line
+    drawn: list[Text | Box] = []
     for at in range(count):
-        ax.add_patch(Rectangle((62 + at * width, y), width * 0.94, 1.0, facecolor=colour + "22", edgecolor=colour))
+        drawn.append(Box(_STRIP + at * width, y, width - 3, _ROW, fill, line))
         if cells:
-            ax.text(62 + at * width + width * 0.47, y + 0.72, cells[at], ha="center", fontsize=7.5, parse_math=False)
-    return y + 1.3
+            size = 12 if _wide(cells[at], 12, "mono") < width - 4 else 9
+            drawn.append(
+                Text(_STRIP + at * width + (width - 3) / 2, y + 15.5, cells[at], size, "mono", _LIGHT.ink, "ms")
+            )
+    return drawn
 
 
-def _name(ax: Any, y: float, name: str, cover: list[list[int]], total: int, colour: str) -> None:
-    ax.text(61.3, y, name[-16:], ha="right", fontsize=8.5, family="monospace", color=colour, parse_math=False)
-    for first, count in cover[:64]:
-        ax.add_patch(Rectangle((62 + 36 * first / total, y - 0.5), 36 * count / total * 0.98, 0.35, facecolor=colour))
+# ---- painting ----------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _font(font: str, size: int) -> Any:
+    """matplotlib brings the letters; it need not be imported for that."""
+    found = importlib.util.find_spec("matplotlib")
+    assert found is not None and found.submodule_search_locations is not None
+    path = Path(found.submodule_search_locations[0]) / "mpl-data" / "fonts" / "ttf" / _FONTS[font]
+    return ImageFont.truetype(str(path), size, layout_engine=ImageFont.Layout.BASIC)
+
+
+def _wide(text: str, size: int, font: str) -> float:
+    return float(_font(font, size).getlength(text))
 
 
 def png(view: View) -> bytes:
     """The picture as PNG, with few colours so that it stays small."""
-    from PIL import Image
-
-    raw = io.BytesIO()
-    figure(view).savefig(raw, format="png", dpi=72)
-    small = io.BytesIO()
-    Image.open(raw).convert("RGB").quantize(24).save(small, format="PNG", optimize=True)
-    return small.getvalue()
+    drawn, height = shapes(view)
+    image = Image.new("RGB", (_WIDTH, height), _LIGHT.ground)
+    pen = ImageDraw.Draw(image)
+    for shape in drawn:
+        if isinstance(shape, Text):
+            one_line = " ".join(shape.text.splitlines())
+            pen.text((shape.x, shape.y), one_line, shape.colour, _font(shape.font, shape.size), shape.anchor)
+        else:
+            ends = (shape.x, shape.y, shape.x + shape.width, shape.y + shape.height)
+            pen.rounded_rectangle(ends, 3, shape.fill, shape.line or None)
+    out = io.BytesIO()
+    image.quantize(32, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out, format="PNG")
+    return out.getvalue()
 
 
 def svg(view: View) -> bytes:
-    """The picture as SVG."""
-    out = io.BytesIO()
-    figure(view).savefig(out, format="svg")
-    return out.getvalue()
+    """The picture as SVG; whatever comes from the cell is escaped."""
+    drawn, height = shapes(view)
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" role="img">',
+        f"<title>{_xml(view['alt'])}</title>", f'<rect width="100%" height="100%" fill="{_LIGHT.ground}"/>',
+    ]  # fmt: skip
+    families = {
+        "mono": 'font-family="DejaVu Sans Mono, monospace"', "sans": 'font-family="DejaVu Sans, sans-serif"',
+        "bold": 'font-family="DejaVu Sans, sans-serif" font-weight="bold"',
+    }  # fmt: skip
+    anchors = {"ls": "start", "rs": "end", "ms": "middle"}
+    for shape in drawn:
+        if isinstance(shape, Text):
+            lines.append(
+                f'<text x="{shape.x:.1f}" y="{shape.y:.1f}" font-size="{shape.size}" {families[shape.font]} '
+                f'fill="{shape.colour}" text-anchor="{anchors[shape.anchor]}" xml:space="preserve">{_xml(shape.text)}</text>'
+            )
+        else:
+            stroke = f' stroke="{shape.line}"' if shape.line else ""
+            lines.append(
+                f'<rect x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.width:.1f}" height="{shape.height:.1f}" rx="3" '
+                f'fill="{shape.fill}"{stroke}/>'
+            )
+    return "\n".join([*lines, "</svg>\n"]).encode()
+
+
+def _xml(text: str) -> str:
+    """Escaped, without the control characters that XML has no place for."""
+    return html.escape("".join(letter for letter in text if letter >= " " and letter not in "\ufffe\uffff"))

@@ -201,7 +201,7 @@ class Names:
         limit = self.options.max_items
         if size > limit:
             self.clock.notice("items-bound", str(path), items=limit, of=size)
-        fields = type(value).__dict__.get("_fields") if plain is tuple else None
+        fields = _fields(type(value)) if plain is tuple else None
         for index in range(min(size, limit)):
             item = plain.__getitem__(value, index)
             if type(item) not in _ATOMS:
@@ -315,6 +315,12 @@ class Names:
         finally:
             self._collect = False
             self.tensors = []
+
+
+def _fields(kind: type) -> Any:
+    """The names of a named tuple's items, or of what torch's functions return (`x.max(dim=1).values`)."""
+    own = type.__dict__["__dict__"].__get__(kind)
+    return own.get("__match_args__") if "n_sequence_fields" in own else own.get("_fields")
 
 
 def _is_plain(key: Any) -> bool:

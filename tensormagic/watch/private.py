@@ -128,6 +128,17 @@ def has_engine_entry() -> bool:
     return callable(getattr(torch.autograd, ENGINE_ENTRY, None))
 
 
+# torch.utils.swap_tensors asks `weakref.getweakrefs` of this name in its module and ends in this function of torch._C.
+# Where they are gone, a swap is refused while a trace runs.
+SWAP_REFERENCES, SWAP_ENTRY = "weakref", "_swap_tensor_impl"
+
+
+def has_swap_names() -> bool:
+    return callable(getattr(torch._C, SWAP_ENTRY, None)) and hasattr(
+        getattr(torch.utils, SWAP_REFERENCES, None), "getweakrefs"
+    )
+
+
 # Every compiled callable calls this name of this module as it begins, with what compiles, and as it ends, with what was
 # there before. Where it is gone, Dynamo sees the recorder's mode, and compiled code runs slower and may be compiled anew.
 COMPILE_MODULE, COMPILE_GATE = "torch._dynamo.eval_frame", "_maybe_set_eval_frame"

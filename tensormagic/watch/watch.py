@@ -29,6 +29,7 @@ from tensormagic.watch.names import Names
 from tensormagic.watch.options import Options
 from tensormagic.watch.statements import statements
 from tensormagic.watch.steps import Steps
+from tensormagic.watch.swaps import Swaps
 from tensormagic.watch.writes import Writes
 
 _OPTIMIZED = 0x1  # co_flags of a function's code; class bodies lack it
@@ -76,6 +77,7 @@ class Watch:
         )
         self.lines = make_lines(self.is_watched, self.steps)
         self.compiled = Compiled(clock, self._leave, self._come_back)
+        self.swaps = Swaps(clock, self.memory)
         self.started = False
         self.threads: set[int | None] = set()
 
@@ -113,6 +115,7 @@ class Watch:
         self._guarded(self.engine.start)
         self._guarded(self._start_mode)
         self._guarded(self.compiled.start)
+        self._guarded(self.swaps.start)
         self._guarded(lambda: self._start_lines(root))
 
     def stop(self, error: BaseException | None = None) -> Recording:
@@ -124,8 +127,8 @@ class Watch:
         if self.started:
             self.started = False
             for part in (
-                self._stop_lines, self.compiled.stop, self._stop_mode, self.engine.stop, self._company, self._last_look, self.mode.finish,
-                self.steps.finish, self.memory.close, self._unreadable, self._count,
+                self._stop_lines, self.swaps.stop, self.compiled.stop, self._stop_mode, self.engine.stop, self._company,
+                self._last_look, self.mode.finish, self.steps.finish, self.memory.close, self._unreadable, self._count,
             ):  # fmt: skip
                 self._guarded(part)
         if error is not None:

@@ -26,6 +26,7 @@ DATASET = "from torch.utils.data import DataLoader, TensorDataset\nloader = Data
         (DATASET, "loader.dataset.tensors[0]"), ("q = {(0, 1): t, 0.5: [t], None: t}\n", "q[(0, 1)]"),
         ("q = {(0, 1): t, 0.5: [t], None: t}\n", "q[0, 1]"), ("q = {(0, 1): t, 0.5: [t], None: t}\n", "q[0.5][0]"),
         ("d = torch.distributions.Normal(t, torch.ones(2))\n", "d.loc"),
+        ("best = t.max(dim=0)\nvals, _ = best\nt = vals\n", "best.values"),
         ("import types\nns = types.SimpleNamespace(t=t)\n", "ns.t"),
     ],
 )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any
 from tensormagic.recording.model import NONE, Recording, Step, StepKind
 from tensormagic.watch import private
 from tensormagic.watch.clock import Clock
+from tensormagic.watch.loops import Loop, Loops, Rounds
 from tensormagic.watch.names import Names, hidden
 from tensormagic.watch.options import Options
 from tensormagic.watch.writes import Writes
@@ -25,7 +26,10 @@ _LINE = int(StepKind.LINE)  # a plain number: finding it in the enum costs more 
 class Activation:
     """A frame that runs."""
 
-    __slots__ = ("counts", "file", "frame", "line", "parent", "raised", "root", "step", "stored")
+    __slots__ = (
+        "called", "counts", "ending", "file", "frame", "line", "near", "parent", "raised", "root", "rounds", "step",
+        "stored",
+    )  # fmt: skip
 
     def __init__(self, frame: int, file: int, parent: Activation | None, root: bool) -> None:
         self.frame = frame  # index into frames
@@ -36,6 +40,10 @@ class Activation:
         self.line = NONE
         self.counts: dict[int, int] = {}  # line -> executions in this activation
         self.stored: dict[int, tuple[str, ...]] | None = None  # line -> names that it stores
+        self.rounds: Rounds | None = None  # of its loops, once it came to one
+        # Of the line that runs: is every loop around it, in the functions that called this one too, in its last round?
+        self.ending = self.called = root or parent is None or parent.ending
+        self.near = self.called  # it may be: ask
 
 
 class Steps:
@@ -47,19 +55,23 @@ class Steps:
         variables: gives the cell's names.
         cell: file name of the cell's code.
         statements: file name -> {line -> first line of its statement}, asked once a file.
+        loops: file name -> its loops, asked once a file.
     """
 
     def __init__(
         self, recording: Recording, clock: Clock, names: Names, writes: Writes, options: Options,
         variables: Callable[[], dict[str, Any]], cell: str, statements: Callable[[str], dict[int, int]],
+        loops: Callable[[str], Loops],
     ) -> None:  # fmt: skip
         self.recording, self.clock, self.names, self.writes, self.options = recording, clock, names, writes, options
-        self.variables, self.cell, self.statements = variables, cell, statements
+        self.variables, self.cell, self.statements, self.loops_of = variables, cell, statements, loops
         self.active: dict[int, Activation] = {}  # id of a running or paused frame
         self.top: Activation | None = None
         self.order: list[int] = []  # steps as they ended
         self.totals: dict[tuple[int, int], int] = {}  # (file, line) -> executions
         self.starts: dict[int, dict[int, int]] = {}  # file -> statements
+        self.loops: dict[int, Loops] = {}
+        self.ends: dict[tuple[int, int], int] = {}  # (file, line) -> executions in full because a loop was ending
         self.stored: dict[CodeType, dict[int, tuple[str, ...]]] = {}
         self.stored_at: dict[str, int] = {}  # name -> the light step that stored it last
         self.stale = False  # light steps have run since the last full look
@@ -81,6 +93,7 @@ class Steps:
             self.recording.frames.add(self.clock.string(name), file, parent.frame, parent.line)  # type: ignore[union-attr]
         if file not in self.starts:
             self.starts[file] = self.statements(code.co_filename)
+            self.loops[file] = self.loops_of(code.co_filename)
         self.top = self.active[id(frame)] = Activation(number, file, parent, root)
 
     def line(self, frame: FrameType, line: int) -> None:
@@ -131,6 +144,9 @@ class Steps:
 
     def _begin(self, active: Activation, frame: FrameType, line: int) -> None:
         recording, clock = self.recording, self.clock
+        loop = self.loops[active.file].heads.get(line)
+        if loop is not None:
+            self._head(active, frame, loop)
         active.line = line
         key = (active.file, line)
         total = self.totals[key] = self.totals.get(key, 0) + 1
@@ -142,6 +158,11 @@ class Steps:
             clock.detail = False
             return
         detail = total <= self.options.first
+        if active.near:
+            active.ending = self._is_ending(active, line)
+            if active.ending and not detail:
+                count = self.ends[key] = self.ends.get(key, 0) + 1
+                detail = count <= self.options.first
         if detail and self.stale:
             self.stale = False
             self._look(active, frame, late=1)
@@ -152,6 +173,25 @@ class Steps:
             steps.pack(active.frame, line, 0, iteration, parent, detail, len(calls.flat) // calls.width)
         )
         clock.detail = detail
+
+    def _head(self, active: Activation, frame: FrameType, loop: Loop) -> None:
+        """The header of a loop is about to run: does the last round begin?"""
+        if active.rounds is None:
+            active.rounds = Rounds()
+        variables = self.variables
+
+        def lookup(name: str) -> Any:
+            return (variables() if active.root else frame.f_locals).get(name, frame.f_globals.get(name))
+
+        active.rounds.head(loop, active.line, lookup)
+        active.near = active.called and (bool(active.rounds.ending) or active.rounds.left[loop.line] < 0)
+        active.ending = False
+
+    def _is_ending(self, active: Activation, line: int) -> bool:
+        """Are all loops around the line in their last round?"""
+        around = self.loops[active.file].around.get(line, ())
+        ending = active.rounds.ending if active.rounds is not None else ()
+        return all(head in ending for head in around)
 
     def _end(self, active: Activation, frame: FrameType, kind: int) -> None:
         recording, step = self.recording, active.step

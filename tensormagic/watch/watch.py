@@ -24,6 +24,7 @@ from tensormagic.watch.errors import error_info
 from tensormagic.watch.graph import Graph
 from tensormagic.watch.late_nan import LateNaN
 from tensormagic.watch.lines import make_lines
+from tensormagic.watch.loops import Loops
 from tensormagic.watch.memory import Memory
 from tensormagic.watch.names import Names
 from tensormagic.watch.options import Options
@@ -73,7 +74,15 @@ class Watch:
         self.names = Names(recording, clock, self.memory, self.writes, options, self.is_user_code)
         self.variables: Callable[[], dict[str, Any]] = lambda: namespace
         self.steps = Steps(
-            recording, clock, self.names, self.writes, options, self.variables, filename, self._statements
+            recording,
+            clock,
+            self.names,
+            self.writes,
+            options,
+            self.variables,
+            filename,
+            self._statements,
+            lambda file: Loops(self._source(file)),
         )
         self.lines = make_lines(self.is_watched, self.steps)
         self.compiled = Compiled(clock, self._leave, self._come_back)
@@ -96,10 +105,13 @@ class Watch:
         return bool(code.co_flags & _OPTIMIZED) or code.co_name.startswith("<")
 
     def _statements(self, file: str) -> dict[int, int]:
+        return statements(self._source(file))
+
+    def _source(self, file: str) -> str:
         text = self.recording.sources.get(file)
         if text is None:
             text = self.recording.sources[file] = "".join(linecache.getlines(file))
-        return statements(text)
+        return text
 
     # ---- start and stop ------------------------------------------------------------------------------------------
 
@@ -117,6 +129,10 @@ class Watch:
         self._guarded(self.compiled.start)
         self._guarded(self.swaps.start)
         self._guarded(lambda: self._start_lines(root))
+
+    def at_once(self, root: FrameType) -> None:
+        """Count the line that the root frame stands on as a step; otherwise the next line is the first."""
+        self._guarded(lambda: self.steps.line(root, root.f_lineno))
 
     def stop(self, error: BaseException | None = None) -> Recording:
         """Stop recording, put everything back, and give what was recorded. Never raises.
@@ -236,6 +252,9 @@ class NoWatch:
 
     def start(self, root: FrameType | None = None) -> None:
         """Nothing is recorded."""
+
+    def at_once(self, root: FrameType) -> None:
+        """Nor this line."""
 
     def stop(self, error: BaseException | None = None) -> Recording:
         """The record without steps, with the exception that ended the cell."""

@@ -39,6 +39,7 @@ def told(cell: str, name: str) -> tuple[int, str]:
          "w", 5, "switched gradients off when `copy"),
         (FUNCTION + W + "extra = Scale.apply(w, 2.0)\nv = torch.ones(2, requires_grad=True)\nv.sum().backward()\n",
          "w", 12, "(`Scale`), but the result never reaches the loss"),
+        (W + "v = torch.ones(2, requires_grad=True)\ny = v * 3 if w.sum() > 1 else v\ny.sum().backward()\n", "w", 4, "`gt` on line 4"),
         (NET + "pred = net(torch.ones(3, 2))\nloss = torch.nn.functional.mse_loss(torch.ones(2), torch.zeros(2))\nloss.backward()\n",
          "net.weight", 3, "was not computed from that"),
         ("from torch.utils.checkpoint import checkpoint\n" + NET + "h = checkpoint(net, torch.ones(1, 2), use_reentrant=True)\n"
@@ -56,6 +57,8 @@ def test_none(cell, name, line, words):
     [
         (W + "h = w * 3\nh.register_hook(lambda g: torch.zeros_like(g))\nh.sum().backward()\n", "w", 4, "most likely because the hook"),
         (W + "w.register_hook(lambda g: g * 0)\n(w * 3).sum().backward()\n", "w", 3, "the hook that line 3 put on it"),
+        (W + "(w * 3).sum().backward()\nw.grad.zero_()\n", "w", 4, "line 4 (`zero_`) cleared it"),
+        (W + "opt = torch.optim.SGD([w], lr=0.1)\n(w * 3).sum().backward()\nopt.zero_grad(set_to_none=False)\n", "w", 5, "cleared it"),
         (W + "h = w.clamp(2, 3)\nh.register_hook(print)\n(h * 3).sum().backward()\n", "w", 3, "or the hook that line 4 put on `h`"),
     ],
 )  # fmt: skip
@@ -75,7 +78,7 @@ def test_only_runs_since_the_last_clearing_are_in_a_gradient():
     loop = "opt = torch.optim.SGD([w], lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n    (w * 2).sum().backward()\n    opt.step()\n"
     assert "one backward run" in told(W + loop, "w")[1]
     assert "3 backward runs" in told(W + loop.replace("    opt.zero_grad()\n", ""), "w")[1]
-    assert "light record" in told(W + loop.replace("range(3)", "range(30)"), "w")[1]
+    assert "light record" in told(W + loop.replace("range(3)", "(n for n in range(30))"), "w")[1]
 
 
 def test_whole_numbers_were_not_forgotten():

@@ -6,7 +6,7 @@ from tests.findings.cells import one, told
 
 RULE = "first-nan"
 W = "w = torch.nn.Parameter(torch.tensor([1.0]))\n"
-LOOP = W + "for step in range(120):\n    factor = 1.0 if step < 100 else -1.0\n    {}\n"
+LOOP = W + "for step in (n for n in range(120)):\n    factor = 1.0 if step < 100 else -1.0\n    {}\n"
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,7 @@ LOOP = W + "for step in range(120):\n    factor = 1.0 if step < 100 else -1.0\n 
             4,
             "out of an infinity, which `exp` on line 3 gave",
         ),
+        ("w = torch.ones(2)\nloss = w[w > 5].mean()\n", 3, "`mean` gives it"),
         ("x = torch.tensor([-1.0])\ny = x.sqrt()\n", 3, "what it was given holds none"),
     ],
 )
@@ -61,6 +62,14 @@ def test_late_in_a_function():
 )
 def test_late_silent(body):
     assert told(RULE, LOOP.format(body)) == []
+
+
+def test_the_last_round_is_looked_at_call_by_call():
+    body = "loss = ((w * factor).sqrt() + (w * factor).log()).sum()\n    loss.backward()"
+    finding = one(RULE, LOOP.replace("(n for n in range(120))", "range(120)").format(body))
+    assert (finding.line, finding.op) == (5, "sqrt")
+    assert finding.message.startswith("A NaN is born")
+    assert "not looked at one by one" in finding.message
 
 
 def test_a_leaf_that_holds_it_already_is_no_birth():

@@ -38,10 +38,24 @@ def _forward(facts: Facts) -> Iterator[Finding]:
             dict.fromkeys(name for i in facts.index.inputs(number) for name in facts.all_names(i.object)[:1])
         )
         op = facts.described(number)
-        text = f"The first NaN is born on line {line}: `{op}`"
+        unseen = any(not step.detail for step in list(facts.recording.steps)[: call.step])
+        text = f"{'A' if unseen else 'The first'} NaN is born on line {line}: `{op}`"
         text += f" of {listed(sources)} gives it" if sources else " gives it"
         text += f"{_infinity(facts, number)}."
-        yield Finding(RULE.id, WARNING, line, names or sources, text, _FIX, {"born": line}, call.step, "forward", op)
+        if unseen:
+            text += " Before it were rounds of a loop whose results were not looked at one by one."
+        yield Finding(
+            RULE.id,
+            WARNING,
+            line,
+            names or sources,
+            text,
+            _fix(facts, number, op),
+            {"born": line},
+            call.step,
+            "forward",
+            op,
+        )
         return
 
 
@@ -52,6 +66,17 @@ def _infinity(facts: Facts, number: int) -> str:
         if given and facts.recording.calls[given[-1]].flags & CallFlag.INF_OUT:
             return f" out of an infinity, which `{facts.described(given[-1])}` on line {facts.line_of_call(given[-1])} gave"
     return ", and what it was given holds none"
+
+
+def _fix(facts: Facts, number: int, op: str) -> str:
+    """What to write instead, by what gave it."""
+    if op in _COUNTED:
+        return (
+            "See that there are enough elements: one for a mean (or one target that is not ignored), two for a spread."
+        )
+    if "infinity" in _infinity(facts, number):
+        return "Keep the infinity away: `softmax`, `log_softmax` or `logsumexp` instead of `exp` by hand, `xlogy` instead of `x * log(x)`."
+    return _FIX
 
 
 def _late(facts: Facts, number: int) -> Finding:
@@ -103,6 +128,7 @@ def _backward(facts: Facts) -> Iterator[Finding]:
         return
 
 
+_COUNTED = {"mean", "std", "var", "std_mean", "var_mean", "cross_entropy", "nll_loss", "mse_loss", "l1_loss"}
 _FIX = "Keep the input inside the operation's domain, e.g. add a small eps, clamp, or use the safe form (xlogy, logsumexp)."
 _BACKWARD_FIX = "Choose the input before the operation (`sqrt(where(x > 0, x, 1))`), add a small eps, or use a form with a defined slope."
 RULE = Rule(

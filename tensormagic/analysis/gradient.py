@@ -9,7 +9,7 @@ from tensormagic.analysis.missing import missing, switched
 from tensormagic.analysis.names import Named
 from tensormagic.analysis.reasons import Reason
 from tensormagic.recording import values
-from tensormagic.recording.model import Accumulation, BackwardFlag, Blob, ObjectKind, StateFlag
+from tensormagic.recording.model import Accumulation, BackwardFlag, Blob, CallFlag, ObjectKind, StateFlag, WriteKind
 
 # Their slope is zero nowhere, but for a factor that is itself zero.
 _NEVER_FLAT = {
@@ -70,6 +70,9 @@ def _present(facts: Facts, named: Named, grad: Named) -> Reason:
     rows = _since_cleared([row for row in facts.recording.accumulations if row.object == named.base])
     if not rows:
         return _put_there(facts, named, grad)
+    after = _written_after(facts, named, grad, rows[-1])
+    if after is not None:
+        return after
     lines = [index.cell_line(facts.recording.backwards[row.run].step) for row in rows]
     last = facts.recording.blobs[rows[-1].after] if rows[-1].after >= 0 else None
     if last is not None and _zero(last):
@@ -91,6 +94,25 @@ def _since_cleared(rows: list[Accumulation]) -> list[Accumulation]:
     """The runs that are in the gradient as it is: from the last one that found none there."""
     fresh = [place for place, row in enumerate(rows) if not row.in_place]
     return rows[fresh[-1] :] if fresh else rows
+
+
+def _written_after(facts: Facts, named: Named, grad: Named, last: Accumulation) -> Reason | None:
+    """The program wrote into the gradient since the last run: it was cleared to zero, clipped, scaled."""
+    run = facts.recording.backwards[last.run]
+    rows = facts.index.writes_to(grad.state.storage) if grad.state is not None and grad.state.storage >= 0 else []
+    written = [
+        write for row in rows
+        if (write := facts.recording.writes[row]).kind != WriteKind.ACCUMULATE and write.step >= run.step and write.call > run.call
+        and not facts.recording.calls[write.call].flags & CallFlag.IN_BACKWARD
+    ]  # fmt: skip
+    if not written:
+        return None
+    line, op = facts.line(written[-1].step), facts.described(written[-1].call)
+    if "zero" in op:
+        return Reason(f"Its `.grad` is zero: line {line} (`{op}`) cleared it.", line, "cleared", True)
+    brought = facts.line(run.step)
+    text = f"Its `.grad` comes from line {brought}, and line {line} (`{op}`) changed it in place after that."
+    return Reason(text, line, "written", True)
 
 
 def _put_there(facts: Facts, named: Named, grad: Named) -> Reason:

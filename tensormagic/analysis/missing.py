@@ -8,6 +8,8 @@ from tensormagic.analysis.flow import Cut
 from tensormagic.analysis.reasons import CUT_WORDS, Reason
 from tensormagic.recording.model import BackwardFlag, ObjectKind, StateFlag
 
+# From behind these the data may go on as plain numbers, indices or choices, which are not followed.
+_TO_NUMBERS = {"values", "detach", "data", "integer", "indices", "rewrap"}
 _SETS = ("Tensor.requires_grad_", "Tensor.requires_grad =")
 
 
@@ -35,7 +37,7 @@ def missing(facts: Facts, object: int) -> Reason:
         return adopted
     if all(run.flags & BackwardFlag.RAISED for run in runs):
         return _raised(facts, object, calls[0])
-    numbers = [cut for cut in cuts if cut.reason in ("values", "detach", "data")]
+    numbers = [cut for cut in cuts if cut.reason in _TO_NUMBERS]
     if numbers:
         text = f"Its `.grad` is None, most likely because the way back is cut: {_words(facts, numbers[0])}."
         return Reason(text, numbers[0].line, "cut", True)

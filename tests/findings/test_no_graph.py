@@ -62,6 +62,24 @@ def test_what_has_a_graph_and_was_left_out_is_named():
     assert (finding.line, finding.fix) == (4, "Compute it from `pred`.")
 
 
+@pytest.mark.parametrize(
+    ("cell", "line"),
+    [
+        (
+            "x = torch.tensor(2.0, requires_grad=True)\ny = x ** 3\n(dy,) = torch.autograd.grad(y, x)\n(dy ** 2).backward()\n",
+            4,
+        ),
+        (
+            "x = torch.tensor(2.0, requires_grad=True)\n(x ** 3).backward()\npenalty = x.grad ** 2\npenalty.backward()\n",
+            3,
+        ),
+    ],
+)
+def test_a_gradient_without_a_graph_of_its_own(cell, line):
+    finding = one(RULE, cell)
+    assert (finding.line, finding.fix) == (line, f"`create_graph=True` on line {line}.")
+
+
 def test_a_reentrant_checkpoint_is_told_as_such():
     cell = (
         "from torch.utils.checkpoint import checkpoint\n"

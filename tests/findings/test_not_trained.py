@@ -99,3 +99,22 @@ def test_a_graph_kept_by_a_list_of_a_module():
 
 def test_numbers_keep_no_graph():
     assert told("graph-kept-alive", METER.format("loss.item()")) == []
+
+
+def test_parameters_in_a_plain_list():
+    finding = one(
+        "parameter-not-registered",
+        NET.format("[torch.nn.Parameter(torch.ones(2))]").replace("* self.scale", "* self.scale[0]"),
+    )
+    assert (finding.line, finding.names) == (6, ("net.scale[0]",))
+    assert "ParameterList" in finding.fix
+
+
+def test_one_finding_for_a_state_and_what_is_computed_from_it():
+    cell = (
+        "rnn = torch.nn.RNNCell(1, 2)\nh = torch.zeros(1, 2)\nfor t in range(5):\n    h = rnn(torch.ones(1, 1), h)\n    loss = h.sum()\n"
+        "    rnn.zero_grad()\n    loss.backward(retain_graph=True)\n"
+    )
+    finding = one("graph-kept-alive", cell)
+    assert (finding.names, finding.line) == (("h",), 5)
+    assert finding.fix.endswith("values, not the graph: `.detach()`.")

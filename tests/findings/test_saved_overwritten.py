@@ -37,6 +37,16 @@ def test_raised(cell, lines, words, fix):
     assert fix in finding.fix
 
 
+def test_a_node_inside_another_cannot_be_asked_and_is_found_by_the_version():
+    cell = (
+        W
+        + "out = torch.ones(4)\nfor i in range(1, 4):\n    out[i] = out[i - 1].clone() * w[0]\n    out[i] *= out[i]\nout.sum().backward()\n"
+    )
+    finding = one(RULE, cell)
+    assert finding.lines == {"saved": 6, "modified": 6, "raised": 7}
+    assert "out" in finding.names
+
+
 @pytest.mark.parametrize(
     ("cell", "line", "fix"),
     [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule
-from tensormagic.recording.model import ObjectKind
+from tensormagic.recording.model import BackwardFlag, ObjectKind
 
 Loop = tuple[str, int, int]
 _FEW = 3  # iterations: fewer may be a window that the program wants
@@ -20,12 +21,14 @@ def find(facts: Facts) -> Iterator[Finding]:
             line, step = _line(facts, root, loop)
             if len(iterations) < _FEW or line < 0 or not _unwanted(facts, root, loop, iterations):
                 continue
+            if len(roots) > 1 and _only_computed(facts, root, step):
+                continue  # it holds what another name holds, and is new each time round
             count = sum(len(found) for found in iterations.values())
             yield Finding(
                 RULE.id, WARNING, line, (root, *_held_names(facts, root)),
                 f"`{_holder(facts, root)}` keeps the graphs of {len(iterations)} iterations alive ({count} nodes so far): line {line} "
                 f"adds one more each time round, and none can be freed.",
-                f"On line {line} keep the number, not the graph: `.item()` or `.detach()`.",
+                f"On line {line} keep the {_values(facts, root)}.",
                 {"kept": line}, step,
             )  # fmt: skip
             break
@@ -47,6 +50,27 @@ def _held_names(facts: Facts, root: str) -> list[str]:
     return [text for text, _, _ in _tensors(facts, root) if text != root][:3]
 
 
+def _only_computed(facts: Facts, root: str, step: int) -> bool:
+    """Does the line just give the name a new tensor, computed from others alone?"""
+    text = facts.index.line_text(step)
+    target, equals, value = text.partition("=")
+    return (
+        bool(equals)
+        and target.strip() == root
+        and not value.startswith("=")
+        and not re.search(rf"\b{re.escape(root)}\b", value)
+    )
+
+
+def _values(facts: Facts, root: str) -> str:
+    """What to keep instead: a number where it is one."""
+    for _, object, _ in _tensors(facts, root):
+        state = facts.index.state(object)
+        if state is not None and math.prod(facts.index.geometry(state).shape) > 1:
+            return "values, not the graph: `.detach()`"
+    return "number, not the graph: `.item()` or `.detach()`"
+
+
 def _holder(facts: Facts, root: str) -> str:
     """The longest beginning that the names of all tensors which hold a graph have in common: `meter.total`, `logs['loss']`."""
     parts = [re.findall(r"[^.\[]+|\.[^.\[]+|\[[^\]]*\]", text) for text, _, _ in _tensors(facts, root)]
@@ -61,7 +85,9 @@ def _unwanted(facts: Facts, root: str, loop: Loop, iterations: dict[int, set[int
     is not, the graphs may be meant for one backward at the end: then something uses the tensors, or a run reaches them.
     A name that the loop computes from itself (a recurrent state) is left alone there: it may be used in another cell.
     """
-    runs = facts.recording.backwards
+    runs = [
+        run for run in facts.recording.backwards if not run.flags & BackwardFlag.CREATE
+    ]  # those are gone through again
     if sum(_inside(facts, run.step, loop) for run in runs) >= _FEW:
         return True
     held = set().union(*iterations.values())

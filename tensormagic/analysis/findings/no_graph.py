@@ -24,7 +24,13 @@ def find(facts: Facts) -> Iterator[Finding]:
     if root < 0:
         return
     name = f"`{facts.name(root)}`" if facts.names(root) else "What backward was called on"
-    why = _cut(facts, root) or _numbers(facts, root) or _frozen(facts, root) or _never(facts, root)
+    why = (
+        _cut(facts, root)
+        or _numbers(facts, root)
+        or _gradient(facts, root)
+        or _frozen(facts, root)
+        or _never(facts, root)
+    )
     text = f"{name} has no graph, so line {error.line} raised: {why.text}."
     line = why.line if why.line > 0 else error.line
     lines = {why.role: why.line, "raised": error.line} if why.line > 0 else {"raised": error.line}
@@ -107,6 +113,35 @@ def _numbers(facts: Facts, root: int) -> _Why | None:
             fix = f"Stay with tensors on line {cut.line}: no numbers on the way to the loss."
             return _Why("cut", cut.line, facts.names(cut.source)[:1], text, fix, cut.step)
     return None
+
+
+def _gradient(facts: Facts, root: int) -> _Why | None:
+    """It was computed from a gradient, and the run that brought that kept no graph of it."""
+    brought = {row.grad: row.run for row in facts.recording.accumulations}
+    for object in _way(facts, root):
+        call = facts.index.maker(object)
+        run = brought.get(object, -1)
+        if run < 0 and (call < 0 or short(facts.index.function(call)) != "grad"):
+            continue
+        step = facts.recording.backwards[run].step if run >= 0 else facts.recording.calls[call].step
+        line, names = facts.line(step), facts.names(object)[:1]
+        what = f"`{names[0]}`" if names and object != root else "it"
+        asked = "backward" if run >= 0 else "torch.autograd.grad"
+        text = f"{what} is a gradient, and `{asked}` on line {line} kept no graph of how it was computed"
+        return _Why("gradient", line, names, text, f"`create_graph=True` on line {line}.", step)
+    return None
+
+
+def _way(facts: Facts, root: int) -> list[int]:
+    """The root and everything that it was computed from."""
+    seen, stack = [root], [root]
+    while stack:
+        call = facts.index.maker(stack.pop())
+        for item in facts.index.inputs(call) if call >= 0 else ():
+            if item.object not in seen:
+                seen.append(item.object)
+                stack.append(item.object)
+    return seen
 
 
 def _frozen(facts: Facts, root: int) -> _Why | None:

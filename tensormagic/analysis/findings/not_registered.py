@@ -17,9 +17,16 @@ def find(facts: Facts) -> Iterator[Finding]:
     hidden: dict[int, list[tuple[str, int]]] = defaultdict(list)  # path of the plain attribute -> (name, object)
     registered: set[int] = set()
     for text, named in facts.end.items():
-        if named.object < 0 or recording.paths[named.path].kind != PathKind.PARAMETER:
+        kind = recording.paths[named.path].kind
+        own = (
+            kind in (PathKind.ITEM, PathKind.KEY)
+            and facts.index.string(facts.index.object(named.base).type) == "Parameter"
+        )
+        if named.object < 0 or not (own or kind == PathKind.PARAMETER):
             continue
         attribute = plain_container(facts, named.path, named.frame)
+        if attribute < 0 and own:
+            continue
         if attribute < 0:
             registered.add(named.object) if _inside_a_module(facts, named.path, named.frame) else None
         else:
@@ -38,7 +45,8 @@ def find(facts: Facts) -> Iterator[Finding]:
             RULE.id, WARNING, line, names,
             f"`{where}` is a plain Python container: `parameters()` does not see {listed(names[:3])}, so no optimizer "
             f"trains them, and they are neither moved nor saved.",
-            f"Keep the modules of `{where}` in a `torch.nn.ModuleList` or `ModuleDict`.", {"made": line}, step,
+            "Keep them in a `torch.nn.ModuleList` or `ModuleDict` (`ParameterList`, `ParameterDict` for parameters).",
+            {"made": line}, step,
         )  # fmt: skip
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from tensormagic.analysis.findings.base import Facts, short
 from tensormagic.recording.model import Write, WriteKind
 
+_AUGMENTED = re.compile(r"[-+*/@%&|^]=")
 _LAYERS = ("batch_norm", "instance_norm")
 
 
@@ -20,7 +23,8 @@ def told(facts: Facts, write: Write, what: str) -> str:
     if _by_optimizer(facts, write):
         return f"The optimizer's step on line {line} changed {what} in place"
     name = short(facts.index.function(write.call)) if write.call >= 0 else ""
-    if not name or name.startswith("__"):  # an operator or an item: the line says it already
+    operator = name.startswith("__") or _AUGMENTED.search(facts.index.line_text(write.step))
+    if not name or operator:  # the line says it already
         return f"Line {line} changed {what} in place"
     return f"Line {line} (`{name}`) changed {what} in place"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tensormagic.analysis.custom import forward_frame, saving_step
@@ -32,6 +33,47 @@ def _raised(facts: Facts) -> Iterator[Finding]:
         raised = error.line if error is not None else facts.line(run.step)
         yield _finding(facts, call, write, raised, ERROR, saved.seq)
         return  # torch stops at the first; further nodes may hold the same tensor
+    yield from _hidden(facts)
+
+
+def _hidden(facts: Facts) -> Iterator[Finding]:
+    """The node that raised stands inside another (a write through a view makes one of two) and cannot be asked: torch's text
+    tells the version that was kept, and the record which memory had it and what wrote next."""
+    error, recording = facts.error, facts.recording
+    told = (
+        re.search(r"modified by an inplace operation.* is at version (\d+); expected version (\d+)", error.message)
+        if error
+        else None
+    )
+    if error is None or told is None:
+        return
+    now, kept = int(told[1]), int(told[2])
+    found = []
+    for storage in {write.storage for write in recording.writes}:
+        rows = [
+            recording.writes[row]
+            for row in facts.index.writes_to(storage)
+            if recording.writes[row].kind == WriteKind.CALL
+        ]
+        first = [write for write in rows if write.before == kept]
+        if first and first[0].call >= 0 and any(write.after == now for write in rows):
+            found.append((first[0], _keeper(facts, storage, kept, first[0].call)))
+    if len(found) == 1 and found[0][1] >= 0:
+        write, call = found[0]
+        yield _finding(facts, call, write, error.line, ERROR, -1)
+
+
+def _keeper(facts: Facts, storage: int, version: int, last: int) -> int:
+    """The last call up to `last` that computed with memory as it was at a version; -1 for none."""
+    for call in range(last, -1, -1):
+        for item in facts.index.inputs(call):
+            state = facts.index.state_before_call(item.object, call) if item.version == version else None
+            if state is None or state.storage != storage:
+                continue
+            given = [facts.flow.gave(out.object, call) for out in facts.index.outputs(call)]
+            if call == last or any(one is not None and one.storage != storage for one in given):
+                return call
+    return -1
 
 
 def _culprit(facts: Facts, call: int, object: int) -> Write | None:
@@ -153,6 +195,8 @@ def _finding(facts: Facts, call: int, write: Write, raised: int, severity: str, 
     objects = [item.object for one in _calls(facts, call) for item in (*index.outputs(one), *index.inputs(one))]
     on = [o for o in objects if (s := index.state(o)) is not None and s.storage == write.storage]
     names = tuple(dict.fromkeys(name for o in (write.object, *on) for name in facts.all_names(o)[:2]))
+    if not names:  # written through a piece that has no name: the names of the whole
+        names = tuple(name for o in index.objects_on(write.storage) for name in facts.all_names(o)[:1])[:2]
     leaves = tuple(name for node in facts.flow.reachable(seq) if node < 0 for name in facts.all_names(-1 - node)[:1])
     what = listed(names[:1]) or "memory"
     lines = {"saved": saved, "modified": modified}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import weakref
 from types import FrameType
 from typing import Any
 
@@ -18,9 +19,11 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_exp
 from tensormagic import shell as inside
 from tensormagic.magic_options import Settings, completions, parse, parse_cell, with_options
 from tensormagic.magic_running import Running, Shelf
+from tensormagic.recording.model import Notice
 from tensormagic.watch.watch import make_watch
 
 _COMMANDS = ("on", "off", "last")
+_RUN_PYTHON = ("time", "capture")  # cell magics below which lines are followed
 
 
 @magics_class
@@ -107,14 +110,29 @@ class TensorMagics(Magics):  # type: ignore[misc]
         file = frame.f_code.co_filename
         # IPython runs each statement of a cell as code of its own. %%time and its like run all in one, ours included.
         root = frame if len({line for *_, line in frame.f_code.co_lines() if line}) > 1 else None
-        del frame
         info = self.open[-1] if self.open else None
+        place = (weakref.ref(frame.f_code), frame.f_lasti)
+        outer = inside.cell_frame(self.shell, frame)
+        del frame
+        if self.running is not None and self.running.info is info and self.running.place == place:
+            return  # a magic above ours runs the cell several times (%%timeit): one trace of all
         raw = getattr(info, "raw_cell", None) or ""
-        source, written = inside.own_line_out_of(file, raw)
+        if outer is None:
+            source, written = inside.own_line_out_of(file, raw)
+            alone = inside.magic_below(raw)
+        else:
+            source = written = inside.without_own_line(raw)
+            root, file, alone = outer, outer.f_code.co_filename, inside.magic_above(raw)
         self._start(source, file, settings, root)
-        del root
         assert self.running is not None
+        if outer is not None:
+            self.running.watch.at_once(outer)
+        del root, outer
         self.running.written, self.running.info, self.running.of_every = written, info, of_every
+        self.running.place = place
+        if alone is not None:
+            code = "magic-below" if alone in _RUN_PYTHON else "magic-alone"
+            self.running.watch.recording.notices.append(Notice(code, {"name": alone}))
 
     def _start(self, source: str, file: str, settings: Settings, root: FrameType | None = None) -> None:
         if self.running is not None:

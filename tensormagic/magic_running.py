@@ -25,6 +25,7 @@ class Running:
         self.watch, self.settings = watch, settings
         self.live = LiveLine(publisher, watch.recording) if publisher is not None else None
         self.info: Any = None  # ExecutionInfo of the cell
+        self.place: Any = None  # the instruction that began it, so that a second run of it is known
         self.of_every = False  # begun by `%tensortrace on`
         self.written: str | None = None  # the source as the user wrote it, line by line that which ran
         self.recording: Recording | None = None

@@ -43,6 +43,37 @@ def transform(lines: list[str]) -> list[str]:
     return [call] + ["\n"] * first + body[:start] + cell_magic(body[start:])
 
 
+def magic_below(raw: str) -> str | None:
+    """The name of another cell magic that stands first in the body; its lines run as code of its own."""
+    lines = [line for line in raw.splitlines() if line.strip()]
+    found = re.match(r"%%(\w+)", lines[1]) if len(lines) > 1 and _MAGIC.fullmatch(lines[0]) else None
+    return None if found is None else found[1]
+
+
+def magic_above(raw: str) -> str:
+    """The name of the cell magic that the cell begins with."""
+    found = re.match(r"\s*%%(\w+)", raw)
+    return "" if found is None else found[1]
+
+
+def cell_frame(shell: Any, frame: FrameType) -> FrameType | None:
+    """The frame of the cell itself, where `frame` is of code that a magic made of the cell's text by rules of its own.
+
+    %%time compiles the text as it is, so its lines can be followed. %%prun and %%timeit put lines around it, and give
+    it a file name that other generated code has, too.
+
+    Returns:
+        None where `frame` can be followed.
+    """
+    file = frame.f_code.co_filename
+    if file == "<timed exec>" or is_cell_file(shell, file):
+        return None
+    outer: FrameType | None = frame
+    while outer is not None and not is_cell_file(shell, outer.f_code.co_filename):
+        outer = outer.f_back
+    return outer
+
+
 def begin_call() -> str:
     """Source of the call that begins a trace with no options."""
     return f"{_BEGIN}'', {BODY_IS_IPYTHONS!r})"
@@ -87,6 +118,11 @@ def is_cell_file(shell: Any, file: str) -> bool:
     if known is None:
         known = getattr(linecache, "_ipython_cache", None)  # IPython 7 keeps the text of cells there
     return file in known if isinstance(known, dict) else file.startswith("<ipython-input-")
+
+
+def without_own_line(raw: str) -> str:
+    """The text of a cell with a blank line in our place."""
+    return "\n".join("" if _MAGIC.fullmatch(line) else line for line in raw.splitlines())
 
 
 def own_line_out_of(file: str, raw: str) -> tuple[str, str]:

@@ -78,7 +78,7 @@ class SettraceLines(Lines):
         self._local = self._make_local(self._hook)
         if root is not None:
             self._judge(root.f_code, root=True)
-            root.f_trace = self._local if root.f_trace is None else _Pair(self, self._local, root.f_trace)
+            root.f_trace = self._local if root.f_trace is None else _Pair(self, self._local, root.f_trace, root)
         sys.settrace(self._hook)
 
     @property
@@ -105,7 +105,7 @@ class SettraceLines(Lines):
             while frame is not None:
                 trace = frame.f_trace
                 if type(trace) is _Pair and trace.lines is self:
-                    frame.f_trace = trace.theirs
+                    trace.give_back(frame)
                 elif trace is self._local:
                     frame.f_trace = None
                 frame = frame.f_back
@@ -185,6 +185,8 @@ class SettraceLines(Lines):
 
         def chained(frame: FrameType, event: str, arg: Any) -> TraceFunction | None:
             before = frame.f_trace
+            if type(before) is _Pair and before.deaf:
+                frame.f_trace_lines = False  # as they left it: a generator that goes on
             theirs = lines._previous(frame, event, arg)
             if gettrace() is not chained and not (lines._running and lines._adopt()):
                 return theirs
@@ -196,7 +198,7 @@ class SettraceLines(Lines):
                 return theirs
             if theirs is None:  # a generator that goes on keeps the local function that it had
                 theirs = before.theirs if type(before) is _Pair else frame.f_trace
-            return _Pair(lines, ours, theirs)
+            return _Pair(lines, ours, theirs, frame)
 
         return chained
 
@@ -266,17 +268,30 @@ class _Pair:
     """The local function of a watched frame while another tracer is there: theirs, then ours.
 
     Theirs goes first: when a debugger jumps to another line, or ends the program, what is recorded is what happened.
+    A tracer may switch off the lines of a frame that it does not care for (coverage's in Python does): they are on for
+    us, and it is not told of them.
     """
 
-    __slots__ = ("lines", "ours", "theirs")
+    __slots__ = ("deaf", "lines", "ours", "theirs")
 
-    def __init__(self, lines: SettraceLines, ours: TraceFunction, theirs: TraceFunction | None) -> None:
+    def __init__(
+        self, lines: SettraceLines, ours: TraceFunction, theirs: TraceFunction | None, frame: FrameType
+    ) -> None:
         self.lines, self.ours, self.theirs = lines, ours, theirs
+        self.deaf = not frame.f_trace_lines
+        frame.f_trace_lines = True
+
+    def give_back(self, frame: FrameType) -> None:
+        """Leave the frame to them."""
+        frame.f_trace = self.theirs
+        if self.deaf:
+            frame.f_trace_lines = False
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> TraceFunction | None:
         lines = self.lines
         mine = gettrace() is lines._hook
-        if self.theirs is not None and (lines._previous is not None or not mine):  # else theirs is not in use now
+        told = self.theirs is not None and not (self.deaf and event == "line")
+        if told and (lines._previous is not None or not mine):  # else theirs is not in use now
             answer = self.theirs(frame, event, arg)
             if frame.f_trace is not self:  # they may set it themselves
                 self.theirs = frame.f_trace
@@ -288,5 +303,5 @@ class _Pair:
         elif lines._running and get_ident() == lines._thread:
             lines._lost = True
         if not (mine and lines._running):
-            frame.f_trace = self.theirs
+            self.give_back(frame)
         return frame.f_trace

@@ -14,6 +14,7 @@ from tensormagic.analysis.missing import not_asked
 from tensormagic.analysis.names import Named
 from tensormagic.analysis.reasons import CUT_WORDS
 from tensormagic.analysis.sharing import Sharing, relation_of
+from tensormagic.analysis.writes import reaches
 from tensormagic.recording.model import ObjectKind, StateFlag
 
 _MANY = 6  # names and lines that one sentence lists
@@ -154,8 +155,10 @@ def _on_memory_of(facts: Facts, named: Named) -> str:
     storage = facts.recording.states[rows[0]].storage
     first = facts.index.object(named.base).step
     for object in facts.index.objects_on(storage) if storage >= 0 else ():
-        if object < named.base and facts.index.object(object).step < first and facts.names(object):
-            return f", without a copy: it looks at the memory of `{facts.name(object)}`"
+        there = facts.index.state(object, first) if object < named.base else None
+        if there is not None and there.storage == storage and facts.index.object(object).step < first:
+            if facts.names(object):
+                return f", without a copy: it looks at the memory of `{facts.name(object)}`"
     return ""
 
 
@@ -209,14 +212,14 @@ def _graph(facts: Facts, named: Named) -> tuple[str, int]:
     assert state is not None
     index = facts.index
     if index.object(named.base).kind == ObjectKind.ARRAY:
-        return "It is a NumPy array: autograd does not know it.", -1
+        return "Autograd does not know it.", -1
     maker = index.maker(named.base)
     line = facts.line_of_call(maker)
     if state.flags & StateFlag.REQUIRES_GRAD:
         if state.flags & StateFlag.LEAF:
             return "It is a leaf that wants a gradient.", -1
         node = index.string(state.node_name)
-        return f"It is no leaf: it was computed from tensors that want a gradient ({node}).", line
+        return f"It is no leaf: it was computed from tensors that want a gradient{f' ({node})' if node else ''}.", line
     cut = facts.flow.cuts.get(maker) if maker >= 0 else None
     if cut is not None and cut.target == named.base:
         return (
@@ -268,10 +271,13 @@ def _writes(facts: Facts, named: Named) -> str:
     state = named.state
     if state is None or state.storage < 0:
         return ""
-    lines = sorted(
-        {facts.index.cell_line(facts.recording.writes[row].step) for row in facts.index.writes_to(state.storage)}
-    )
-    lines = [line for line in lines if line > 0]
+    found: set[int] = set()
+    for row in facts.index.writes_to(state.storage):
+        write = facts.recording.writes[row]
+        line = facts.index.cell_line(write.step)
+        if line > 0 and line not in found and reaches(facts.index, write, named):  # another part of it is another's
+            found.add(line)
+    lines = sorted(found)
     if not lines:
         return ""
     shown = ", ".join(map(str, lines[:_MANY])) + (", ..." if len(lines) > _MANY else "")

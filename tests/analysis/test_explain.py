@@ -69,3 +69,23 @@ def test_the_line_that_decided(cell, name, line, words):
 )  # fmt: skip
 def test_with_whom_it_shares(cell, name, words):
     assert words in explained(cell, name).memory
+
+
+@pytest.mark.parametrize(
+    ("cell", "name", "words"),
+    [
+        ("x = torch.zeros(4)\na, b = x.chunk(2)\nb += 1\n", "a", ""),
+        ("x = torch.zeros(4)\na, b = x.chunk(2)\nb += 1\n", "b", "on line 5"),
+        ("x = torch.zeros(4)\na, b = x.chunk(2)\nb += 1\nx += 1\n", "x", "on lines 5, 6"),
+        ("x = torch.zeros(4)\na, b = x.chunk(2)\nb += 0\na += 1\n", "a", "on line 6"),
+        ("x = torch.zeros(100000)\na, b = x.chunk(2)\nb += 1\n", "a", ""),
+    ],
+)
+def test_lines_that_wrote_its_bytes(cell, name, words):
+    found = explained(cell, name).writes
+    assert words in found and bool(found) == bool(words)
+
+
+def test_whose_memory_it_was_then():
+    cell = "a = torch.nn.Linear(2, 2)\nb = torch.nn.Linear(2, 2)\na.weight.data, b.weight.data = b.weight.data, a.weight.data\nw = a.weight\n"
+    assert "memory of" not in explained(cell, "b.weight").made

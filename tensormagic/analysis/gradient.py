@@ -80,10 +80,12 @@ def _present(facts: Facts, named: Named, grad: Named) -> Reason:
         if zero is not None:
             return zero
     many = f"{len(rows)} backward runs added up" if len(rows) > 1 else "one backward run brought it"
-    light = [run.step for run in facts.recording.backwards if run.flags & BackwardFlag.LIGHT]
-    if light and light[-1] > facts.recording.backwards[rows[-1].run].step:
-        line = facts.line(light[-1])
+    light = [number for number, run in enumerate(facts.recording.backwards) if run.flags & BackwardFlag.LIGHT]
+    if light and light[-1] > rows[-1].run:
+        line = facts.line(facts.recording.backwards[light[-1]].step)
         return Reason(f"Its `.grad` comes from line {line}, whose later runs left a light record.", line, "backward")
+    if any(rows[0].run < number < rows[-1].run for number in light):
+        many = f"more than {len(rows)} backward runs added up, of which some left a light record"
     shown = ", ".join(map(str, dict.fromkeys(lines)))
     return Reason(
         f"Its `.grad` comes from line{'s' if len(set(lines)) > 1 else ''} {shown}: {many}.", lines[-1], "backward"

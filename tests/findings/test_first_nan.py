@@ -87,3 +87,20 @@ def test_nothing_that_was_packed_is_unpacked():
         "        h = (w * (25.5 - step)).sqrt()\n    seen = h.sum().item()\nassert not unpacked\n"
     )
     assert one(RULE, cell).line == 11
+
+
+DIVERGES = (
+    "torch.manual_seed(0)\nnet = torch.nn.Linear(3, 1)\nopt = torch.optim.SGD(net.parameters(), lr={})\nx = torch.ones(4, 3)\n"
+    "for step in range({}):\n    loss = (net(x) - 1).pow(2).mean()\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n"
+)
+
+
+def test_the_last_round_does_not_take_a_weight_that_holds_it_for_fine():
+    finding = one(RULE, DIVERGES.format(1.0, 500))
+    assert (finding.line, finding.phase) == (10, "backward")
+    assert "wrote it there" in finding.message
+
+
+def test_a_step_that_made_it_in_a_round_that_was_looked_at():
+    assert told(RULE, DIVERGES.format(1e9, 10)) == []
+    assert one("first-infinity", DIVERGES.format(1e9, 10)).line == 7

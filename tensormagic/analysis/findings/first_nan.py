@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
-from tensormagic.recording.model import CallFlag
+from tensormagic.recording import values
+from tensormagic.recording.model import CallFlag, StateFlag
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -17,6 +20,48 @@ def _bad(facts: Facts, object: int, before: int) -> bool:
     """Did the newest call before `before` that gave this object give it with a NaN?"""
     given = [call for call in facts.index.calls_giving(object) if call < before]
     return bool(given) and bool(facts.recording.calls[given[-1]].flags & CallFlag.NAN_OUT)
+
+
+def _holds(facts: Facts, object: int, call: int) -> bool | None:
+    """Did a tensor hold a NaN when a call took it? None where its values then are not known."""
+    state = facts.index.state_before_call(object, call)
+    if state is None or state.storage < 0:
+        return None
+    calls, given = facts.recording.calls, [one for one in facts.index.calls_giving(object) if one < call]
+    written = [
+        write for row in facts.index.writes_to(state.storage)
+        if (write := facts.recording.writes[row]).step <= calls[call].step and write.call < call
+    ]  # fmt: skip
+    if given and calls[given[-1]].flags & CallFlag.CHECKED and not any(write.call > given[-1] for write in written):
+        return bool(calls[given[-1]].flags & CallFlag.NAN_OUT)
+    taken = facts.index.snapshot(state.storage, calls[call].step - 1) or facts.index.snapshot(
+        state.storage, calls[call].step - 1, object
+    )
+    if taken is None or any(write.step > taken.step for write in written):
+        return None
+    blob = facts.recording.blobs[taken.blob]
+    array = values.decode(blob)
+    return bool(blob.nans) if array is None else array.dtype.kind in "fc" and bool(np.isnan(array).any())
+
+
+def _written(facts: Facts, number: int, objects: list[int]) -> Iterator[Finding]:
+    """A leaf holds it already, since a round that was not looked at: what wrote into the leaf last put it there."""
+    for object in objects:
+        state = facts.index.state_before_call(object, number)
+        rows = facts.index.writes_to(state.storage) if state is not None and state.flags & StateFlag.LEAF else []
+        writes = [facts.recording.writes[row] for row in rows if facts.recording.writes[row].call < number]
+        names = facts.names(object)[:1]
+        if not writes or facts.recording.steps[writes[-1].step].detail or not names:
+            continue
+        line = facts.line(writes[-1].step)
+        yield Finding(
+            RULE.id, WARNING, line, names,
+            f"`{names[0]}` holds a NaN before line {facts.line_of_call(number)} computes with it: line {line} wrote it there, in a round "
+            f"of a loop that left a light record.",
+            "Look at the rounds before it: an infinite loss or gradient, a learning rate that is too large, a slope that is infinite.",
+            {"written": line, "used": facts.line_of_call(number)}, writes[-1].step, "backward", facts.described(writes[-1].call),
+        )  # fmt: skip
+        return
 
 
 def _forward(facts: Facts) -> Iterator[Finding]:
@@ -31,6 +76,13 @@ def _forward(facts: Facts) -> Iterator[Finding]:
             return  # made as NaN on purpose (torch.tensor(nan), full), or by an optimizer from a gradient told below
         if any(_bad(facts, item.object, number) for item in facts.index.inputs(number)):
             return  # a propagator whose producer was not looked at
+        unseen = any(not step.detail for step in list(facts.recording.steps)[: call.step])
+        held = {item.object: _holds(facts, item.object, number) for item in facts.index.inputs(number)}
+        if any(held.values()):
+            yield from _written(facts, number, [object for object, bad in held.items() if bad])
+            return
+        if unseen and None in held.values():
+            return  # what it was given is not known: it may be a propagator
         line = facts.line_of_call(number)
         outputs = [item.object for item in facts.index.outputs(number)]
         names = tuple(name for o in outputs for name in facts.all_names(o)[:1])
@@ -38,7 +90,6 @@ def _forward(facts: Facts) -> Iterator[Finding]:
             dict.fromkeys(name for i in facts.index.inputs(number) for name in facts.all_names(i.object)[:1])
         )
         op = facts.described(number)
-        unseen = any(not step.detail for step in list(facts.recording.steps)[: call.step])
         text = f"{'A' if unseen else 'The first'} NaN is born on line {line}: `{op}`"
         text += f" of {listed(sources)} gives it" if sources else " gives it"
         text += f"{_infinity(facts, number)}."

@@ -85,7 +85,9 @@ def _present(facts: Facts, named: Named, grad: Named) -> Reason:
         line = facts.line(facts.recording.backwards[light[-1]].step)
         return Reason(f"Its `.grad` comes from line {line}, whose later runs left a light record.", line, "backward")
     if any(rows[0].run < number < rows[-1].run for number in light):
-        many = f"more than {len(rows)} backward runs added up, of which some left a light record"
+        line = lines[-1]
+        text = f"Its `.grad` comes from line {line}: the last backward added to what earlier runs had brought, which left a light record."
+        return Reason(text, line, "backward")
     shown = ", ".join(map(str, dict.fromkeys(lines)))
     return Reason(
         f"Its `.grad` comes from line{'s' if len(set(lines)) > 1 else ''} {shown}: {many}.", lines[-1], "backward"

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
-from tensormagic.recording.model import Accumulation, WriteKind
+from tensormagic.recording.model import Accumulation, BackwardFlag, WriteKind
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -15,8 +15,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     for row in facts.recording.accumulations:
         rows[row.object].append(row)
     by_line: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    light = [number for number, run in enumerate(facts.recording.backwards) if run.flags & BackwardFlag.LIGHT]
     for leaf, added in rows.items():
         for before, after in itertools.pairwise(added):
+            if any(before.run < run < after.run for run in light):
+                continue  # what cleared it between the two was not looked at
             if after.in_place and _stepped(facts, leaf, before, after) and not _cleared(facts, before, after):
                 if not _used(facts, leaf, after, added):
                     continue

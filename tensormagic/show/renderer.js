@@ -46,6 +46,7 @@ export function mount(host, view, start = view.start) {
   shadow.replaceChildren(el("style", "", css), root);
   resize(0);
   window.addEventListener("resize", fit);
+  window.addEventListener("keydown", guard, true);
   const forget = followTheme(host);
   if (count) go(start ?? 0);
   else {
@@ -104,8 +105,14 @@ export function mount(host, view, start = view.start) {
     main.style.minHeight = "";
   }
 
+  /** JupyterLab hears keys before the panel does: it is told to leave plain ones alone, and may have those that save or run. */
+  function guard(event) {
+    if (forNotebook(event)) host.removeAttribute("data-lm-suppress-shortcuts");
+    else host.setAttribute("data-lm-suppress-shortcuts", "true");
+  }
+
   function onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter")) return;
+    if (forNotebook(event)) return;
     event.stopPropagation();
     const act = {
       ArrowRight: () => go(panel.step + 1),
@@ -127,10 +134,13 @@ export function mount(host, view, start = view.start) {
     forget();
     panel.unlink();
     window.removeEventListener("resize", fit);
+    window.removeEventListener("keydown", guard, true);
   }
 
   return panel;
 }
+
+const forNotebook = (event) => event.ctrlKey || event.metaKey || event.altKey || (event.shiftKey && event.key === "Enter");
 
 function tabsOf(view, go) {
   const words = view.labels;

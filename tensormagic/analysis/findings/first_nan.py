@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
-from tensormagic.recording import values
+from tensormagic.analysis.findings.held import holds
 from tensormagic.recording.model import CallFlag, StateFlag
 
 
@@ -20,28 +18,6 @@ def _bad(facts: Facts, object: int, before: int) -> bool:
     """Did the newest call before `before` that gave this object give it with a NaN?"""
     given = [call for call in facts.index.calls_giving(object) if call < before]
     return bool(given) and bool(facts.recording.calls[given[-1]].flags & CallFlag.NAN_OUT)
-
-
-def _holds(facts: Facts, object: int, call: int) -> bool | None:
-    """Did a tensor hold a NaN when a call took it? None where its values then are not known."""
-    state = facts.index.state_before_call(object, call)
-    if state is None or state.storage < 0:
-        return None
-    calls, given = facts.recording.calls, [one for one in facts.index.calls_giving(object) if one < call]
-    written = [
-        write for row in facts.index.writes_to(state.storage)
-        if (write := facts.recording.writes[row]).step <= calls[call].step and write.call < call
-    ]  # fmt: skip
-    if given and calls[given[-1]].flags & CallFlag.CHECKED and not any(write.call > given[-1] for write in written):
-        return bool(calls[given[-1]].flags & CallFlag.NAN_OUT)
-    taken = facts.index.snapshot(state.storage, calls[call].step - 1) or facts.index.snapshot(
-        state.storage, calls[call].step - 1, object
-    )
-    if taken is None or any(write.step > taken.step for write in written):
-        return None
-    blob = facts.recording.blobs[taken.blob]
-    array = values.decode(blob)
-    return bool(blob.nans) if array is None else array.dtype.kind in "fc" and bool(np.isnan(array).any())
 
 
 def _written(facts: Facts, number: int, objects: list[int]) -> Iterator[Finding]:
@@ -77,7 +53,7 @@ def _forward(facts: Facts) -> Iterator[Finding]:
         if any(_bad(facts, item.object, number) for item in facts.index.inputs(number)):
             return  # a propagator whose producer was not looked at
         unseen = any(not step.detail for step in list(facts.recording.steps)[: call.step])
-        held = {item.object: _holds(facts, item.object, number) for item in facts.index.inputs(number)}
+        held = {item.object: holds(facts, item.object, number, CallFlag.NAN_OUT) for item in facts.index.inputs(number)}
         if any(held.values()):
             yield from _written(facts, number, [object for object, bad in held.items() if bad])
             return

@@ -11,7 +11,7 @@ from tensormagic.analysis.way import way
 from tests.recording.test_file import recordings
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(recordings())
 def test_any_recording_can_be_asked(recording):
     index = Index(recording)

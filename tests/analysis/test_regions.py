@@ -86,19 +86,19 @@ def test_the_canonical_form_is_the_same_set(region):
         assert (form.start, form.end) == (min(brute(region)), max(brute(region)) + 1)
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(strided(), strided())
 def test_any_two_strided_regions(a, b):
     check(a, b)
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(views(), views())
 def test_any_two_views(a, b):
     check(a, b)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(strided() | views(), strided() | views(), st.integers(0, 3), st.integers(0, 200))
 def test_past_the_bounds_nothing_false_is_told(a, b, runs, work):
     old = regions.MOST_RUNS, regions.MOST_WORK

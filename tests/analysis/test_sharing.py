@@ -76,7 +76,7 @@ def families(draw):
     return tensors
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(families())
 def test_real_views_of_torch(tensors):
     index, storages = record(tensors)
@@ -102,7 +102,7 @@ def strided(draw):
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(strided(), st.integers(0, 2)), min_size=2, max_size=6))
 def test_the_matrix_and_single_questions_agree_on_anything_strided(layouts):
     """Three storages, of which the first two lie over each other."""

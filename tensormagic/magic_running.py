@@ -133,9 +133,9 @@ class Shelf:
 
     def clear(self) -> None:
         """Take the default variable away, where it is still ours."""
-        if self.last is not None and self._shell.user_ns.get(DEFAULT_NAME) is self.last:
+        if self._put is not None and self._shell.user_ns.get(DEFAULT_NAME) is self._put:
             del self._shell.user_ns[DEFAULT_NAME]
-        self.last = None
+        self.last = self._put = None
 
 
 def _tell(what: str, fault: Exception) -> None:

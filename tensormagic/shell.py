@@ -43,6 +43,11 @@ def transform(lines: list[str]) -> list[str]:
     return [call] + ["\n"] * first + body[:start] + cell_magic(body[start:])
 
 
+# IPython asks as you type whether a cell is whole; it knows by the `%%` that a cell magic ends at an empty line, so it
+# must see the text as it is then. It leaves out what is marked like this.
+transform.has_side_effects = True  # type: ignore[attr-defined]
+
+
 def magic_below(raw: str) -> str | None:
     """The name of another cell magic that stands first in the body; its lines run as code of its own."""
     lines = [line for line in raw.splitlines() if line.strip()]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import re
 import sys
+import threading
+import warnings
 import weakref
 
 import pytest
@@ -257,6 +260,19 @@ def state(shell):
         "modes": torch.overrides._get_current_function_mode_stack(),
         "tensor": dict(vars(torch.Tensor)),
         "function": dict(vars(torch.autograd)),
+        "dispatch modes": torch.utils._python_dispatch._get_current_dispatch_mode_stack(),
+        "finders": list(sys.meta_path),
+        "compiler": vars(sys.modules.get("torch._dynamo.eval_frame", object)).get("_maybe_set_eval_frame"),
+        "exceptions": (shell.custom_exceptions, getattr(shell, "CustomTB", None), sys.excepthook, threading.excepthook),
+        "formatters": {
+            kind: (set(one.type_printers), set(one.deferred_printers), set(one.singleton_printers))
+            for kind, one in shell.display_formatter.formatters.items()
+        },
+        "streams": (sys.stdout, sys.stderr, sys.displayhook, builtins.print),
+        "warnings": list(warnings.filters),
+        "collector": list(gc.callbacks),
+        "threads": {thread.name for thread in threading.enumerate()},
+        "hooks": {name: list(getattr(hook, "chain", ())) for name, hook in shell.hooks.items()},
     }
 
 
@@ -273,6 +289,11 @@ def test_unload_leaves_nothing(monkeypatch):
         ran(
             shell, "%%tensortrace --no-panel\na = torch.ones(2, requires_grad=True)\na.sum().backward()\nraise KeyError"
         )
+        ran(shell, "%tensortrace a + 1")
+        assert ran(shell, "%reload_ext tensormagic").error is None
+        ran(shell, "%%tensortrace --no-panel\na = 2")
+        ran(shell, "%%tensortrace --name kept --no-panel\na = 1")
+        del shell.user_ns["kept"]
         ran(shell, "%tensortrace on --no-panel")
         ran(shell, "b = 2")
         assert "_trace" in shell.user_ns

@@ -154,9 +154,15 @@ def stop_kernels(served: str) -> None:
         asked(f"{served}/api/sessions/{session['id']}", "DELETE")
 
 
-def run_all(page: Page, idle: str) -> None:
-    """Run all cells once the page says that its kernel is idle; before that it would ask which kernel to take."""
-    page.page.locator(idle).first.wait_for(timeout=60_000)
+def run_all(page: Page, served: str) -> None:
+    """Run all cells once the page has joined its kernel; before that it would ask which kernel to take."""
+    for _ in range(300):
+        if any(
+            kernel["connections"] and kernel["execution_state"] == "idle" for kernel in asked(f"{served}/api/kernels")
+        ):
+            break
+        page.page.wait_for_timeout(200)
+    page.page.wait_for_timeout(500)
     page.page.get_by_role("menuitem", name="Run", exact=True).first.click()
     page.page.get_by_text("Run All Cells", exact=True).click()
 
@@ -175,7 +181,7 @@ def test_jupyterlab_live_in_the_dark_in_a_tab_and_reopened(browser: Any, served:
     kernel_for(served, "new.ipynb")
     page = Page(browser, f"{served}/lab/tree/new.ipynb")
     page.page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
-    run_all(page, "text=| Idle")
+    run_all(page, served)
     eventually(page.slider).to_have_count(2, timeout=60_000)  # the other stands in the Tab and its VBox
     steps(page)
     assert page.page.locator("[data-live]").first.get_attribute("data-theme") == "dark"
@@ -196,9 +202,10 @@ def test_jupyterlab_live_in_the_dark_in_a_tab_and_reopened(browser: Any, served:
 
 
 def test_notebook_7_steps(browser: Any, served: str) -> None:
+    stop_kernels(served)
     kernel_for(served, "new.ipynb")
     page = Page(browser, f"{served}/notebooks/new.ipynb")
     page.page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
-    run_all(page, ".jp-Notebook-ExecutionIndicator[data-status=idle]")
+    run_all(page, served)
     steps(page)
     page.context.close()

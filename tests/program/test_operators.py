@@ -17,8 +17,7 @@ import pytest
 import torch
 
 import tensormagic
-from tensormagic.analysis.sharing import Sharing
-from tensormagic.recording import schema
+from tests.program.compare import Ran, bits, check_sharing, facts, flat, told_of_run
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -37,28 +36,8 @@ if outs:
 """
 
 
-def flat(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return [tensor for item in value for tensor in flat(item)] if isinstance(value, (tuple, list)) else []
-
-
 def plain(op: Any, inp: Any, args: Any, kwargs: Any) -> Any:
     return op(inp, *args, **kwargs)
-
-
-def bits(tensor: torch.Tensor) -> Any:
-    if tensor.layout != torch.strided or tensor.is_quantized:
-        return tensor.layout
-    if torch._is_zerotensor(tensor):  # autograd's tensor of zeros without memory
-        return "zeros"
-    copy = tensor.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format).reshape(-1)
-    return bytes(copy.view(torch.uint8).numpy()) if copy.numel() else b""
-
-
-def facts(tensor: torch.Tensor) -> tuple[Any, ...]:
-    stride = tensor.stride() if tensor.layout == torch.strided else ()
-    return tensor.shape, stride, tensor.dtype, tensor.requires_grad, tensor.is_leaf, type(tensor)
 
 
 def outcome(op: Any, sample: Any, traced: bool, in_place: bool) -> tuple[Any, ...]:
@@ -91,21 +70,6 @@ def outcome(op: Any, sample: Any, traced: bool, in_place: bool) -> tuple[Any, ..
     return (*compared, values, error, torch.get_rng_state().tolist()), trace, namespace
 
 
-def check_told(trace: Any, namespace: dict[str, Any]) -> None:
-    """What the trace tells of sharing, against the memory."""
-    out, inp = namespace.get("out"), namespace["inp"]
-    if not (type(out) is type(inp) is torch.Tensor) or out.layout != torch.strided or inp.layout != torch.strided:
-        return
-    if not out.numel() or not inp.numel():
-        return
-    told = trace.sharing("inp", "out")
-    assert (told is Sharing.SAME_OBJECT) == (out is inp)
-    if out.untyped_storage().data_ptr() != inp.untyped_storage().data_ptr():
-        assert told is Sharing.SEPARATE
-    else:
-        assert told is not Sharing.SEPARATE
-
-
 @pytest.mark.parametrize("op", op_db[::EVERY], ids=lambda op: f"{op.name}-{op.variant_test_name}")
 @pytest.mark.filterwarnings("ignore")
 def test_operator(op: Any) -> None:
@@ -121,6 +85,65 @@ def test_operator(op: Any) -> None:
             bare, _, _ = outcome(op, sample, False, in_place)
             traced, trace, namespace = outcome(op, sample, True, in_place)
             assert traced == bare
-            assert [n for n in trace.recording.notices if n.code == "recorder-fault"] == []
-            assert list(schema.problems(trace.recording)) == []
-            check_told(trace, namespace)
+            told_of_run(trace)
+            check_sharing(trace, namespace, "inp", "out")
+
+
+OUT = """\
+written = run(op, inp, args, {**kwargs, "out": given})
+outs = flat(written)
+"""
+
+
+def given_for(out: torch.Tensor, kind: str) -> torch.Tensor:
+    """A tensor for out=: of the right size, one to be resized, a strided view, or one of another dtype."""
+    if kind == "empty":
+        return torch.empty(0, dtype=out.dtype)
+    if kind == "view":
+        return torch.zeros(*out.shape, 2, dtype=out.dtype)[..., 0]
+    return torch.zeros_like(out, dtype=torch.complex128 if kind == "wider" else out.dtype).contiguous()
+
+
+def written_out(op: Any, sample: Any, shaped: Any, kind: str, traced: bool) -> tuple[Any, Any, Any]:
+    """What a call with out= leaves: its tensors, its error, its warnings, the random state."""
+    tensors = [given_for(t, kind) for t in flat(shaped)]
+    given = tensors[0] if isinstance(shaped, torch.Tensor) else tuple(tensors)
+    namespace = {
+        "op": op,
+        "inp": sample.input,
+        "args": sample.args,
+        "kwargs": sample.kwargs,
+        "flat": flat,
+        "run": plain,
+    }
+    namespace |= {"given": given, "first": tensors[0]}
+    ran = Ran(OUT, namespace, traced)
+    outs = flat(namespace.get("written"))
+    left = ([facts(t) for t in outs + tensors], [t._version for t in outs + tensors])
+    values = [] if op.name in UNWRITTEN else [bits(t) for t in outs + tensors]
+    same = [a is b for a in outs for b in tensors]
+    return (left, values, same, ran.error, ran.warned, ran.states), ran.trace, namespace
+
+
+@pytest.mark.parametrize(
+    "op", [op for op in op_db if op.supports_out][::EVERY], ids=lambda op: f"{op.name}-{op.variant_test_name}"
+)
+def test_out(op: Any) -> None:
+    torch.manual_seed(0)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            samples = list(itertools.islice(op.sample_inputs("cpu", torch.float32, requires_grad=False), SAMPLES))
+            shaped = [op(sample.input, *sample.args, **sample.kwargs) for sample in samples]
+    except Exception as reason:  # as above
+        pytest.skip(f"torch gives no samples: {type(reason).__name__}")
+    for sample, out in zip(samples, shaped):
+        if not flat(out) or any(t.layout != torch.strided for t in flat(out)):
+            continue
+        for kind in ("right", "empty", "view", "wider"):
+            bare, _, _ = written_out(op, sample, out, kind, False)
+            traced, trace, namespace = written_out(op, sample, out, kind, True)
+            assert traced == bare
+            told_of_run(trace)
+            check_sharing(trace, namespace, "first", "written")
+            check_sharing(trace, namespace, "inp", "written")

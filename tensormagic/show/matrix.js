@@ -33,6 +33,11 @@ export function firstPair({ names, glyphs }) {
   return null;
 }
 
+/** Would the table of both be the same? Then only what is said of a pair may differ. */
+export function looksTheSame(one, other) {
+  return one.glyphs === other.glyphs && String(one.storages) === String(other.storages) && JSON.stringify(one.names) === JSON.stringify(other.names);
+}
+
 export function matrixPane(view) {
   const words = view.labels;
   const relation = new Map(words.glyphs);
@@ -141,8 +146,10 @@ export function matrixPane(view) {
     draw(k) {
       const found = pairAt(view.matrix, k)?.[1] ?? { names: [], storages: [], glyphs: "", answers: {} };
       if (found === matrix || (!found.names.length && matrix && !matrix.names.length)) return;
+      const table = matrix && looksTheSame(matrix, found);
       matrix = found;
-      rebuild();
+      if (table) select();
+      else rebuild();
     },
   };
 }

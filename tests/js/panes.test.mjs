@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { decode } from "../../tensormagic/show/data.js";
-import { answerOf, chosen, firstPair } from "../../tensormagic/show/matrix.js";
+import { answerOf, chosen, firstPair, looksTheSame } from "../../tensormagic/show/matrix.js";
 import { reach } from "../../tensormagic/show/memory.js";
 import { brightness } from "../../tensormagic/show/theme.js";
 
@@ -19,6 +19,13 @@ test("the pair shown first is one that shares", () => {
   assert.deepEqual(firstPair({ names: ["a", "b", "c"], glyphs: "=·=·=·=·=" }), ["a", "c"]);
   assert.equal(firstPair({ names: ["a", "b"], glyphs: "=··=" }), null);
   assert.equal(firstPair({ names: [], glyphs: "" }), null);
+});
+
+test("a table is made anew only where it would look different", () => {
+  const one = { names: ["a", "b"], storages: [0, 1], glyphs: "=··=", answers: {} };
+  assert.ok(looksTheSame(one, { ...one, answers: { "0,1": [] } }));
+  assert.ok(!looksTheSame(one, { ...one, storages: [0, 2] }));
+  assert.ok(!looksTheSame(one, { ...one, names: ["a,b"] }));
 });
 
 test("a filter leaves what contains it, and never more than can be drawn", () => {

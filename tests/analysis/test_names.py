@@ -50,12 +50,15 @@ def test_another_name_is_not_guessed(name):
         names.at(everything())[name]
 
 
-@pytest.mark.parametrize(
-    "name", ["", "w +", "f(w)", "w if w else w", "1", "(w, w)", "'w'", "w[", "a" + "[0]" * 9000, "\0"]
-)
+@pytest.mark.parametrize("name", ["", "w +", "f(w)", "w if w else w", "1", "(w, w)", "'w'", "w[", "\0"])
 def test_what_is_no_name_is_refused_with_a_sentence(name):
     with pytest.raises(ValueError, match="is no name: expected a variable"):
         names.at(everything())[name]
+
+
+def test_a_name_that_is_too_deep_for_some_parsers_is_refused():
+    with pytest.raises((UnknownName, ValueError)):
+        names.at(everything())["a" + "[0]" * 9000]
 
 
 @given(st.text(alphabet="wd[]'\".0:,()\\ \n_netbs-", max_size=14))

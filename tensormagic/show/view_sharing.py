@@ -11,7 +11,7 @@ from tensormagic.show.facts import ATTRIBUTES, Seen, short
 from tensormagic.show.sentences import runs
 from tensormagic.show.shape import Matrix, Run
 
-MOST_NAMES = 24  # names of the matrix of one step
+MOST_NAMES = 60  # names of the matrix of one step: as many as the renderer draws at once
 _ANSWERED_STEPS = 60  # steps whose matrices are drawn; in between the last one holds
 
 

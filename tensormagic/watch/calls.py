@@ -102,6 +102,7 @@ class CallMode(TorchFunctionMode):
         self.shared = False  # another tracer hears from ours: it is to hear of torch's own functions, too
         self.nested = 0  # calls of ours that are under way: the mode is off inside them
         self.over = 0
+        self.blind: Callable[[Any], None] = lambda frame: None  # told the frame of a call whose line nobody told
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         # While the line tracer is set every line here costs, so there are few of them.
@@ -120,6 +121,8 @@ class CallMode(TorchFunctionMode):
                 settrace(hook)
             return func(*args, **kwargs)
         clock = self.clock
+        if hook is None and self.hook is not None and not self.nested:
+            self.blind(frame)  # a tracer of the program's own took our place: nobody else tells the line
         light = not clock.detail
         touched: list[Any] = []
         known, call, through, traced = None, NONE, untold, hook is not None

@@ -76,6 +76,7 @@ class Steps:
         self.stored_at: dict[str, int] = {}  # name -> the light step that stored it last
         self.stale = False  # light steps have run since the last full look
         self.over = 0
+        self.last_met = (0, 0, 0)  # frame, line and instruction, see `met`
         recording.frames.add(clock.string(""), clock.string(cell), NONE, NONE)
 
     # ---- what the line watcher tells -----------------------------------------------------------------------------
@@ -136,6 +137,26 @@ class Steps:
             active.parent = self.top
         self.top = active
         self._running(active.step)
+
+    def met(self, frame: FrameType) -> None:
+        """A watched frame is met at a line that nobody told, and frames may have ended without a word."""
+        running = set()
+        above: FrameType | None = frame
+        while above is not None:
+            running.add(id(above))
+            above = above.f_back
+        for key, active in reversed(list(self.active.items())):
+            if key not in running:
+                del self.active[key]
+                if active.step >= 0:
+                    self.order.append(active.step)
+                    active.step = NONE
+        while self.top is not None and not any(active is self.top for active in self.active.values()):
+            self._back_to(self.top.parent)
+        before, at = self.last_met, (id(frame), frame.f_lineno, frame.f_lasti)
+        self.last_met = at
+        if before[:2] != at[:2] or at[2] <= before[2] or id(frame) not in self.active:  # else a later call of the line
+            self.line(frame, frame.f_lineno)
 
     def failed(self, error: BaseException) -> None:
         self.clock.notice("recorder-fault", "lines", error=type(error).__name__, text=str(error)[:200])

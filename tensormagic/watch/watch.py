@@ -175,6 +175,19 @@ class Watch:
     def _start_lines(self, root: FrameType | None) -> None:
         self.lines.start(root)
         self.mode.hook, self.mode.shared = self.lines.hook, self.lines.shared
+        self.mode.blind = self._blind
+
+    def _blind(self, frame: FrameType | None) -> None:
+        """Another tracer took our place: the lines that call torch are known by their calls."""
+        try:
+            while frame is not None and not (frame.f_code.co_name != NAME and self.is_watched(frame.f_code)):
+                frame = frame.f_back
+            if frame is not None:
+                self.steps.met(frame)
+        except Exception as fault:
+            self.recording.notices.append(fault_notice(self._blind, fault))
+            self.mode.blind = lambda frame: None
+            fault.__traceback__ = None
 
     def _stop_lines(self) -> None:
         lost = self.lines.lost  # asked while it runs: afterwards the place in sys.settrace is somebody else's by right

@@ -230,3 +230,24 @@ def test_an_array_whose_address_was_another_s_is_looked_at_anew():
         "import numpy as np\nt = torch.zeros(3)\nfor _ in range(3):\n    a = np.ones(3)\n    a = None\n    a = t.numpy()\n"
     )
     assert trace.sharing("a", "t").name == "SAME_BYTES"
+
+
+def test_lines_are_known_by_their_calls_where_another_tracer_took_over():
+    """pdb's `continue` leaves no tracer at all: what runs from there on is found at its torch calls."""
+    trace = tensormagic.run(
+        "import pdb, io\n"
+        "def f(t):\n"
+        "    pdb.Pdb(stdin=io.StringIO('c\\n'), stdout=io.StringIO(), nosigint=True).set_trace()\n"
+        "    u = t + 1\n"
+        "    return u\n"
+        "g = f(torch.ones(2))\n"
+        "h = g * 2\n"
+        "for k in range(2):\n"
+        "    h = h * 2 - 1\n",
+        {"torch": torch},
+    )
+    if not [notice for notice in trace.recording.notices if notice.code == "lines-lost"]:
+        return  # sys.monitoring: nobody takes its place
+    assert list(trace.recording.steps.column("line")) == [1, 2, 3, 4, 6, 7, 9, 9]
+    made = {name: trace.explain(name).made for name in "gh"}
+    assert "line 4" in made["g"] and "line 9" in made["h"], made

@@ -117,8 +117,7 @@ class Engine:
             self._fail(fault)
 
     def _fail(self, error: Exception) -> None:
-        self.clock.notice("recorder-fault", "backward", error=type(error).__name__, text=str(error)[:200])
-        error.__traceback__ = None
+        self.clock.fault("backward", error)
 
 
 class _Run:

@@ -194,8 +194,7 @@ class CallMode(TorchFunctionMode):
         return known
 
     def _fail(self, error: BaseException) -> None:
-        self.clock.notice("recorder-fault", "calls", error=type(error).__name__, text=str(error)[:200])
-        error.__traceback__ = None
+        self.clock.fault("calls", error)
 
     def _begin(self, known: _Function, args: Any, kwargs: Any, touched: list[Any]) -> int:
         """Write the call's row and its inputs'. `touched` is filled with (record, tensor, version)."""

@@ -34,9 +34,22 @@ class Clock:
             self.recording.strings.append(text)
         return number
 
+    def fault(self, part: str, error: BaseException) -> None:
+        """Note once (per part) a fault of ours, and let go of the frames that its traceback holds."""
+        mark = f"recorder-fault/{part}"
+        if mark not in self._codes:
+            self._codes.add(mark)
+            self.recording.notices.append(fault_notice(part, error, self.step))
+        error.__traceback__ = None
+
     def notice(self, code: str, key: str = "", **facts: object) -> None:
         """Note once (per code and key) that something was not recorded."""
         mark = f"{code}/{key}"
         if mark not in self._codes:
             self._codes.add(mark)
             self.recording.notices.append(Notice(code, dict(facts), self.step))
+
+
+def fault_notice(part: str, error: BaseException, step: int = NONE) -> Notice:
+    """A fault of ours as a notice; `part` says which watcher it was in."""
+    return Notice("recorder-fault", {"error": type(error).__name__, "text": f"{part}: {error}"[:200]}, step)

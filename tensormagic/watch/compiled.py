@@ -107,8 +107,7 @@ class Compiled:
         return gate
 
     def _fail(self, fault: Exception) -> None:
-        self.clock.notice("recorder-fault", "compiled", error=type(fault).__name__, text=str(fault)[:200])
-        fault.__traceback__ = None
+        self.clock.fault("compiled", fault)
 
 
 class _Finder:

@@ -159,7 +159,7 @@ class Steps:
             self.line(frame, frame.f_lineno)
 
     def failed(self, error: BaseException) -> None:
-        self.clock.notice("recorder-fault", "lines", error=type(error).__name__, text=str(error)[:200])
+        self.clock.fault("lines", error)
 
     # ---- steps ---------------------------------------------------------------------------------------------------
 

@@ -61,8 +61,7 @@ class Swaps:
                     if live is not None:
                         self.memory.note_state(value, live, NONE)
         except Exception as fault:
-            self.clock.notice("recorder-fault", "swaps", error=type(fault).__name__, text=str(fault)[:200])
-            fault.__traceback__ = None
+            self.clock.fault("swaps", fault)
         return result
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from tensormagic.recording.model import NONE, Notice, Recording
+from tensormagic.recording.model import NONE, Recording
 from tensormagic.recording.values import count_non_finite
 from tensormagic.watch import private
 from tensormagic.watch.backward import Engine
 from tensormagic.watch.calls import CallMode
 from tensormagic.watch.callsite import NAME
-from tensormagic.watch.clock import Clock
+from tensormagic.watch.clock import Clock, fault_notice
 from tensormagic.watch.compiled import Compiled
 from tensormagic.watch.errors import error_info
 from tensormagic.watch.graph import Graph
@@ -128,11 +128,11 @@ class Watch:
         self._guarded(self._start_mode)
         self._guarded(self.compiled.start)
         self._guarded(self.swaps.start)
-        self._guarded(lambda: self._start_lines(root))
+        self._guarded(self._start_lines, root)
 
     def at_once(self, root: FrameType) -> None:
         """Count the line that the root frame stands on as a step; otherwise the next line is the first."""
-        self._guarded(lambda: self.steps.line(root, root.f_lineno))
+        self._guarded(self.steps.line, root, root.f_lineno)
 
     def stop(self, error: BaseException | None = None) -> Recording:
         """Stop recording, put everything back, and give what was recorded. Never raises.
@@ -148,17 +148,16 @@ class Watch:
             ):  # fmt: skip
                 self._guarded(part)
         if error is not None:
-            self._guarded(lambda: self._note_error(error))
+            self._guarded(self._note_error, error)
         self.variables = self.steps.variables = dict
         return self.recording
 
-    def _guarded(self, part: Callable[[], None]) -> None:
+    def _guarded(self, part: Callable[..., None], *args: Any) -> None:
         """Run a part of ours; its fault is noted, and what comes after it still runs."""
         try:
-            part()
+            part(*args)
         except Exception as fault:
-            self.recording.notices.append(fault_notice(part, fault))
-            fault.__traceback__ = None
+            self.clock.fault(getattr(part, "__name__", "watch"), fault)
 
     def _first_look(self) -> None:
         self.threads = {thread.ident for thread in threading.enumerate()}
@@ -185,15 +184,15 @@ class Watch:
             if frame is not None:
                 self.steps.met(frame)
         except Exception as fault:
-            self.recording.notices.append(fault_notice(self._blind, fault))
+            self.clock.fault("lines", fault)
             self.mode.blind = lambda frame: None
-            fault.__traceback__ = None
 
     def _stop_lines(self) -> None:
-        lost = self.lines.lost  # asked while it runs: afterwards the place in sys.settrace is somebody else's by right
-        self.lines.stop()
-        if lost:
-            self.clock.notice("lines-lost")
+        try:  # asked while it runs: afterwards the place in sys.settrace is somebody else's by right
+            if self.lines.lost:
+                self.clock.notice("lines-lost")
+        finally:
+            self.lines.stop()
 
     def _stop_mode(self) -> None:
         self.mode.on = False
@@ -260,7 +259,7 @@ class NoWatch:
 
     def __init__(self, cell: str, filename: str, fault: Exception) -> None:
         self.recording = Recording(cell=filename, sources={filename: cell})
-        self.recording.notices.append(fault_notice(Watch, fault))
+        self.recording.notices.append(fault_notice("watch", fault))
         self.started = False
 
     def start(self, root: FrameType | None = None) -> None:
@@ -286,9 +285,3 @@ def make_watch(
         return Watch(namespace, cell, filename, options, name, user_files)
     except Exception as fault:
         return NoWatch(cell, filename, fault)
-
-
-def fault_notice(part: Any, fault: Exception) -> Notice:
-    """A fault of ours as a notice."""
-    key = getattr(part, "__name__", "watch")
-    return Notice("recorder-fault", {"error": type(fault).__name__, "text": f"{key}: {fault}"[:200]})

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from types import CodeType, TracebackType
 
-from tensormagic.recording.model import ErrorInfo
+from tensormagic.recording.model import NONE, ErrorInfo
 from tensormagic.watch.callsite import NAME
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -65,8 +65,15 @@ def error_info(error: BaseException, cell: str, is_users: Callable[[CodeType], b
         traceback = traceback.tb_next
     if isinstance(error, SyntaxError) and error.filename == cell and error.lineno:
         line = error.lineno
+    info = without_place(error)
+    info.line, info.step, info.frames = line, step, frames
+    return info
+
+
+def without_place(error: BaseException) -> ErrorInfo:
+    """An exception's type and message alone."""
     try:
         message = str(error)
     except Exception as fault:  # the user's own __str__ raised: that is what is known of the message
         message = f"(its text could not be made: {type(fault).__name__})"
-    return ErrorInfo(type(error).__name__, message[:20_000], line, step, frames)
+    return ErrorInfo(type(error).__name__, message[:20_000], 0, NONE)

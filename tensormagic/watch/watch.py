@@ -20,7 +20,7 @@ from tensormagic.watch.calls import CallMode
 from tensormagic.watch.callsite import NAME
 from tensormagic.watch.clock import Clock, fault_notice
 from tensormagic.watch.compiled import Compiled
-from tensormagic.watch.errors import error_info
+from tensormagic.watch.errors import error_info, without_place
 from tensormagic.watch.graph import Graph
 from tensormagic.watch.late_nan import LateNaN
 from tensormagic.watch.lines import make_lines
@@ -221,6 +221,7 @@ class Watch:
         count_non_finite(self.recording.blobs)
 
     def _note_error(self, error: BaseException) -> None:
+        self.recording.error = without_place(error)  # should the rest not be had
         self.recording.error = error_info(error, self.filename, self.is_user_code, len(self.recording.steps) - 1)
 
     def _company(self) -> None:

@@ -251,3 +251,8 @@ def test_lines_are_known_by_their_calls_where_another_tracer_took_over():
     assert list(trace.recording.steps.column("line")) == [1, 2, 3, 4, 6, 7, 9, 9]
     made = {name: trace.explain(name).made for name in "gh"}
     assert "line 4" in made["g"] and "line 9" in made["h"], made
+
+
+def test_a_cell_that_does_not_compile_has_its_error():
+    trace = tensormagic.run("x = (\n", {})
+    assert (trace.error.type, trace.error.line) == ("SyntaxError", 1)

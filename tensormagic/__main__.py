@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace, source: str, rest: list[str]) -> tuple[BaseException | None, Any]:
     from tensormagic.watch.errors import clean
     from tensormagic.watch.options import Options
-    from tensormagic.watch.watch import make_watch
+    from tensormagic.watch.watch import make_watch, stopped
 
     filename = str(options.script)
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace, source: str, rest: list[str]) -> tuple[Bas
         exec(code, namespace)
     except BaseException as error:
         failure = error
-    recording = watch.stop(failure)
+    recording, failure = stopped(watch, failure)
     if failure is not None:
         clean(failure)
         failure.__traceback__ = _from_script(failure, filename)

@@ -15,7 +15,7 @@ from tensormagic.magic_live import LiveLine
 from tensormagic.magic_options import DEFAULT_NAME, Settings
 from tensormagic.recording.model import Recording
 from tensormagic.tracing import Trace
-from tensormagic.watch.watch import NoWatch, Watch
+from tensormagic.watch.watch import NoWatch, Watch, stopped
 
 
 class Running:
@@ -38,7 +38,7 @@ class Running:
     def stop(self, error: BaseException | None) -> Recording:
         """Stop recording; a second call changes nothing."""
         if self.recording is None:
-            self.recording = self.watch.stop(error)
+            self.recording = stopped(self.watch, error)[0]
             if self.live is not None:
                 self.live.end()
             if self.written is not None:

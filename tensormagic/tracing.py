@@ -172,7 +172,7 @@ def run(cell: str, namespace: dict[str, Any] | None = None, *, name: str | None 
     """
     from tensormagic.watch.errors import clean
     from tensormagic.watch.options import Options
-    from tensormagic.watch.watch import make_watch
+    from tensormagic.watch.watch import make_watch, stopped
 
     if namespace is None:
         namespace = {"__name__": "__main__"}
@@ -183,14 +183,13 @@ def run(cell: str, namespace: dict[str, Any] | None = None, *, name: str | None 
     try:
         code = compile(cell, filename, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        return Trace(watch.stop(error))
-    watch.start()
+        return Trace(stopped(watch, error)[0])
     try:
+        watch.start()
         exec(code, namespace)
     except BaseException as error:
         failure = error
-    finally:
-        recording = watch.stop(failure)
+    recording, failure = stopped(watch, failure)
     if failure is not None:
         clean(failure)
         # Its traceback holds the frames of functions of the cell, and with them their locals.
@@ -211,7 +210,7 @@ def trace(*, name: str | None = None, **options: Any) -> Iterator[LiveTrace]:
     """
     from tensormagic.watch.errors import clean
     from tensormagic.watch.options import Options
-    from tensormagic.watch.watch import make_watch
+    from tensormagic.watch.watch import make_watch, stopped
 
     frame = sys._getframe(2)
     filename = frame.f_code.co_filename
@@ -228,7 +227,7 @@ def trace(*, name: str | None = None, **options: Any) -> Iterator[LiveTrace]:
         clean(error)
         raise
     finally:
-        live.finished(watch.stop(failure))
+        live.finished(stopped(watch, failure)[0])
         failure = None
 
 

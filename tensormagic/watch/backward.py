@@ -72,12 +72,13 @@ class Engine:
         if (hook := mode.hook) is not None and (sys.gettrace() is not hook or sys.settrace(None)):
             hook = None
         run = self._begin(roots, args, kwargs)
-        nested = mode.nested > 0
+        nested, entered = mode.nested > 0, False
         clock.engine += 1
-        if nested:
-            mode.__enter__()
         failed: BaseException | None = None
         try:
+            if nested:
+                mode.__enter__()
+                entered = True
             if hook is not None:
                 sys.settrace(hook)
             return original(roots, *args, **kwargs)
@@ -87,7 +88,7 @@ class Engine:
         finally:
             if hook is not None and (sys.gettrace() is not hook or sys.settrace(None)):
                 hook = None
-            if nested:
+            if entered:
                 mode.__exit__(None, None, None)
             clock.engine -= 1
             self._end(run, failed)

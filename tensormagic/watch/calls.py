@@ -144,6 +144,10 @@ class CallMode(TorchFunctionMode):
             traced = hook is not None
             if traced:
                 settrace(hook)
+        except BaseException:  # Ctrl-C: the user's
+            if hook is not None:
+                settrace(hook)
+            raise
         before = clock.call
         if call >= 0:
             clock.call = call
@@ -166,6 +170,10 @@ class CallMode(TorchFunctionMode):
                         self._after(known, call, touched, args, kwargs, out, flags, light)
                 except Exception as error:
                     self._fail(error)
+                except BaseException:
+                    if hook is not None:
+                        settrace(hook)
+                    raise
             touched.clear()
             if hook is not None:
                 settrace(hook)

@@ -92,6 +92,7 @@ class Lines(ABC):
         self._running = False
         self._lost = False
         self._thread = 0
+        self.interrupted = False  # Ctrl-C came while our hook ran: the interpreter dropped it
         self.failure: str | None = None
 
     @property
@@ -128,7 +129,7 @@ class Lines(ABC):
         if self._running:
             raise RuntimeError("these lines are being watched already: call stop() before start()")
         self._listener, self._cause, self.failure = self._given, None, None
-        self._lost, self._thread = False, get_ident()
+        self._lost, self.interrupted, self._thread = False, False, get_ident()
         self._root = 0 if root is None else id(root)
         if root is not None and not self._announce(root):
             return

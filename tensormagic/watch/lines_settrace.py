@@ -70,7 +70,6 @@ class SettraceLines(Lines):
 
     def _install(self, root: FrameType | None) -> None:
         self._verdicts = Verdicts()
-        self._interrupted = False
         self._previous: TraceFunction | None = gettrace()
         enter = self._make_enter()
         self._hook = enter if self._previous is None else self._make_chained(enter)
@@ -97,7 +96,7 @@ class SettraceLines(Lines):
         if get_ident() == self._thread:
             now = gettrace()
             # None after an interrupt inside our callback: that made the interpreter drop the hook, not the user.
-            if now is self._hook or (now is None and self._interrupted):
+            if now is self._hook or (now is None and self.interrupted):
                 sys.settrace(self._previous)
             else:
                 self._lost = True
@@ -174,7 +173,7 @@ class SettraceLines(Lines):
                     pass  # no stack left to say so: the next event comes here again
                 return None
             except BaseException:
-                lines._interrupted = True
+                lines.interrupted = True
                 raise
 
         return enter
@@ -229,7 +228,7 @@ class SettraceLines(Lines):
                     pass  # as above
                 return None
             except BaseException:
-                lines._interrupted = True
+                lines.interrupted = True
                 raise
 
         return local

@@ -23,6 +23,7 @@ _RETAINS_GRAD, _INFERENCE = int(StateFlag.RETAINS_GRAD), int(StateFlag.INFERENCE
 
 
 _STATE = len(State._fields)
+_MANY = 256  # freed storages that wait to be noted
 
 
 class Live(weakref.ref):  # type: ignore[type-arg]
@@ -73,6 +74,9 @@ class Memory:
         self.storages: dict[int, StorageRef] = {}
         self.geometries: dict[Any, int] = {}
         self.devices: dict[Any, int] = {}
+        # Freed since the last look: filled by the references themselves. A function of ours in their place would
+        # swallow a Ctrl-C that arrives in it.
+        self.freed: list[StorageRef] = []
         self.deaths = array("q")  # storage, step, storage, step, ...: a list of pairs would wake the collector
         self.unreadable: dict[str, str] = {}  # type -> why its memory could not be read
 
@@ -196,7 +200,9 @@ class Memory:
                 known.nbytes = nbytes
                 self.recording.resizes.add(self.clock.step, known.number, nbytes)
             return known.number
-        ref = StorageRef(value, self._freed)
+        if len(self.freed) > _MANY:
+            self.note_freed()
+        ref = StorageRef(value, self.freed.append)
         storages = self.recording.storages
         ref.number = number = len(storages.flat) // storages.width
         ref.nbytes = nbytes
@@ -230,12 +236,18 @@ class Memory:
         if known is not None and known.home != source.counter and (known.first is None or known.first() is None):
             known.home, known.first = source.counter, source
 
-    def _freed(self, ref: StorageRef) -> None:
-        self.deaths.append(ref.number)
-        self.deaths.append(self.clock.step)
+    def note_freed(self) -> None:
+        """The storages that were freed since the last time died in the step that runs. Called before another begins."""
+        freed, step = self.freed, self.clock.step
+        numbers = [reference.number for reference in freed]
+        del freed[: len(numbers)]  # those alone: more may have come meanwhile
+        for number in numbers:
+            self.deaths.append(number)
+            self.deaths.append(step)
 
     def close(self) -> None:
         """Write the deaths into the table and drop every weak reference."""
+        self.note_freed()
         death = self.recording.storages.column("death")
         for number, step in zip(self.deaths[::2], self.deaths[1::2], strict=True):
             death[number] = max(step, 0)

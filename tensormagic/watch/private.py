@@ -92,6 +92,11 @@ def function_modes() -> int:
     return len(torch.overrides._get_current_function_mode_stack())
 
 
+def is_in_function_mode(mode: Any) -> bool:
+    """Is this mode on the stack of TorchFunctionModes?"""
+    return any(other is mode for other in torch.overrides._get_current_function_mode_stack())
+
+
 def leave_function_mode(mode: Any) -> int:
     """Take a mode off the stack, wherever it lies; modes that the cell left above it stay.
 

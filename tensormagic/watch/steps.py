@@ -93,9 +93,15 @@ class Steps:
             name = getattr(code, "co_qualname", code.co_name).replace("<locals>.", "")
             self.recording.frames.add(self.clock.string(name), file, parent.frame, parent.line)  # type: ignore[union-attr]
         if file not in self.starts:
-            self.starts[file] = self.statements(code.co_filename)
-            self.loops[file] = self.loops_of(code.co_filename)
+            self.learn(code.co_filename)
         self.top = self.active[id(frame)] = Activation(number, file, parent, root)
+
+    def learn(self, filename: str) -> None:
+        """Read a file's statements and loops. The cell's are read before it runs: parsing silences warnings for a
+        moment, and a Ctrl-C at that moment would leave them silent."""
+        file = self.clock.string(filename)
+        self.starts[file] = self.statements(filename)
+        self.loops[file] = self.loops_of(filename)
 
     def line(self, frame: FrameType, line: int) -> None:
         active = self.active.get(id(frame))
@@ -184,6 +190,8 @@ class Steps:
             if active.ending and not detail:
                 count = self.ends[key] = self.ends.get(key, 0) + 1
                 detail = count <= self.options.first
+        if self.writes.memory.freed:
+            self.writes.memory.note_freed()  # in the line that called this one
         if detail and self.stale:
             self.stale = False
             self._look(active, frame, late=1)
@@ -220,6 +228,8 @@ class Steps:
         if kind:
             recording.steps.flat[step * _STEP + 2] = kind
         self.clock.step = step
+        if self.writes.memory.freed:
+            self.writes.memory.note_freed()
         if recording.steps.flat[step * _STEP + 5]:
             self._look(active, frame, late=0)
         else:  # a light step: note which names its line stored, and nothing of what they stand for

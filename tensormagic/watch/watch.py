@@ -22,6 +22,7 @@ from tensormagic.watch.clock import Clock, fault_notice
 from tensormagic.watch.compiled import Compiled
 from tensormagic.watch.errors import error_info, without_place
 from tensormagic.watch.graph import Graph
+from tensormagic.watch.interrupts import Held
 from tensormagic.watch.late_nan import LateNaN
 from tensormagic.watch.lines import make_lines
 from tensormagic.watch.loops import Loops
@@ -87,7 +88,8 @@ class Watch:
         self.lines = make_lines(self.is_watched, self.steps)
         self.compiled = Compiled(clock, self._leave, self._come_back)
         self.swaps = Swaps(clock, self.memory)
-        self.started = False
+        self.started = self.interrupted = False
+        self.parts: list[Callable[[], None]] = []  # what is left to be done to stop
         self.threads: set[int | None] = set()
 
     # ---- whose code is it ----------------------------------------------------------------------------------------
@@ -123,30 +125,39 @@ class Watch:
         self.started = True
         if root is not None and root.f_code.co_flags & _OPTIMIZED:
             self.variables = self.steps.variables = lambda: root.f_locals  # a `with` block in a function
-        self._guarded(self._first_look)
-        self._guarded(self.engine.start)
-        self._guarded(self._start_mode)
-        self._guarded(self.compiled.start)
-        self._guarded(self.swaps.start)
-        self._guarded(self._start_lines, root)
+        with Held():
+            self._guarded(self._first_look)
+            self._guarded(self.steps.learn, self.filename)
+            self._guarded(self.engine.start)
+            self._guarded(self._start_mode)
+            self._guarded(self.compiled.start)
+            self._guarded(self.swaps.start)
+            self._guarded(self._start_lines, root)
 
     def at_once(self, root: FrameType) -> None:
         """Count the line that the root frame stands on as a step; otherwise the next line is the first."""
         self._guarded(self.steps.line, root, root.f_lineno)
 
     def stop(self, error: BaseException | None = None) -> Recording:
-        """Stop recording, put everything back, and give what was recorded. Never raises.
+        """Stop recording, put everything back, and give what was recorded.
 
         Args:
             error: the exception that ended the cell, None where it ended well.
+
+        Nothing is raised but an interrupt that came meanwhile, and by then everything is back in its place; what was
+        recorded can be had by a second call.
         """
         if self.started:
             self.started = False
-            for part in (
+            self.interrupted = isinstance(error, KeyboardInterrupt)
+            self.parts = [
                 self._stop_lines, self.swaps.stop, self.compiled.stop, self._stop_mode, self.engine.stop, self._company,
                 self._last_look, self.mode.finish, self.steps.finish, self.memory.close, self._unreadable, self._count,
-            ):  # fmt: skip
-                self._guarded(part)
+            ]  # fmt: skip
+        with Held():
+            while self.parts:
+                self._guarded(self.parts[0])
+                del self.parts[0]
         if error is not None:
             self._guarded(self._note_error, error)
         self.variables = self.steps.variables = dict
@@ -190,13 +201,16 @@ class Watch:
     def _stop_lines(self) -> None:
         try:  # asked while it runs: afterwards the place in sys.settrace is somebody else's by right
             if self.lines.lost:
-                self.clock.notice("lines-lost")
+                # Ctrl-C may come in the few instructions in which our hook is off: then nobody has taken its place.
+                off = self.lines.interrupted or (self.interrupted and sys.gettrace() is None)
+                self.clock.notice("lines-interrupted" if off else "lines-lost")
         finally:
             self.lines.stop()
 
     def _stop_mode(self) -> None:
         self.mode.on = False
-        private.leave_function_mode(self.mode)
+        while private.is_in_function_mode(self.mode):  # an interrupt may have left it there a second time
+            private.leave_function_mode(self.mode)
 
     def _leave(self) -> tuple[bool, int]:
         """Compiled code is about to run: be away, as if there were no trace."""
@@ -286,3 +300,17 @@ def make_watch(
         return Watch(namespace, cell, filename, options, name, user_files)
     except Exception as fault:
         return NoWatch(cell, filename, fault)
+
+
+def stopped(watch: Watch | NoWatch, failure: BaseException | None) -> tuple[Recording, BaseException | None]:
+    """Stop a watch; an interrupt that comes meanwhile counts as the cell's where that had ended well.
+
+    Returns:
+        what was recorded, and the exception that ended the cell.
+    """
+    while True:
+        try:
+            return watch.stop(failure), failure
+        except BaseException as interrupt:
+            if failure is None:
+                failure = interrupt

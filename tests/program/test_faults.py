@@ -76,8 +76,6 @@ GUARDS = {
     "swaps.Swaps.start", "swaps.Swaps._cover", "swaps._not_ours", "private.has_swap_names",
     # The arguments are the user's own: a wrong one is to be refused.
     "options.Options.__init__",
-    # Two appends, called by the interpreter as memory is freed: nothing could be told from there.
-    "memory.Memory._freed",
 }  # fmt: skip
 # What puts things back: that it was made to fail is said, and the test puts them back.
 PUTS_BACK = {

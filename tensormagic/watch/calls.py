@@ -116,7 +116,7 @@ class CallMode(TorchFunctionMode):
 
     def _record(self, frame: Any, func: Any, args: Any, kwargs: Any, grad: bool, hook: Any) -> Any:
         """Make the call and record it; `hook` is the line tracer where it was taken off."""
-        if not self.on or (grad and not self._users(frame.f_code)):
+        if not self.on or (grad and not self._users(frame.f_code)) or self._is_traced():
             if hook is not None:
                 settrace(hook)
             return func(*args, **kwargs)
@@ -177,6 +177,13 @@ class CallMode(TorchFunctionMode):
             touched.clear()
             if hook is not None:
                 settrace(hook)
+
+    def _is_traced(self) -> bool:
+        """Is torch.jit.trace writing down the call? Then the call is left to it alone."""
+        if private.jit_tracing() is None:
+            return False
+        self.clock.notice("jit-traced")
+        return True
 
     def _users(self, code: CodeType) -> bool:
         known = self.files.get(code.co_filename)

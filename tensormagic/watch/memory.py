@@ -174,6 +174,8 @@ class Memory:
 
     def _new_geometry(self, key: Any) -> int:
         shape, stride, dtype, device, layout = key
+        if not all(type(step) is int for step in stride):
+            stride = ()  # of a jagged tensor: not known in whole numbers
         number = len(self.recording.geometries)
         itemsize = torch.empty((), dtype=dtype, device="meta").element_size() if dtype in _ODD else dtype.itemsize
         self.recording.geometries.append(
@@ -222,7 +224,10 @@ class Memory:
 
         The first tensor on a storage may be gone (`nn.Parameter(torch.empty(...))`): then the writer's counts.
         """
-        known = self.storages.get(id(private.get_storage(value)))
+        try:
+            known = self.storages.get(id(private.get_storage(value)))
+        except (RuntimeError, NotImplementedError):
+            return True  # a wrapped tensor, without memory of its own: nothing says otherwise
         if known is None or known.home == live.counter:
             return True
         if known.first is None or known.first() is None:

@@ -92,6 +92,10 @@ def function_modes() -> int:
     return len(torch.overrides._get_current_function_mode_stack())
 
 
+# What torch.jit.trace is writing down, None at all other times: then sizes are tensors, and what is read is warned of.
+jit_tracing = getattr(torch._C, "_get_tracing_state", lambda: None)
+
+
 def is_in_function_mode(mode: Any) -> bool:
     """Is this mode on the stack of TorchFunctionModes?"""
     return any(other is mode for other in torch.overrides._get_current_function_mode_stack())

@@ -44,11 +44,12 @@ def dtype_name(dtype: Any) -> str:
 
 
 def shape_of(tensor: Any) -> tuple[int, ...]:
-    """A tensor's shape; () for a nested tensor, which has none."""
+    """A tensor's shape; () where it has none in whole numbers (nested and jagged tensors, symbolic sizes)."""
     try:
-        return tuple(private.get_shape(tensor))
+        shape = tuple(private.get_shape(tensor))
     except RuntimeError:
         return ()
+    return shape if type(tensor) in _PLAIN or all(type(size) is int for size in shape) else ()
 
 
 def address_of(storage: Any) -> int:

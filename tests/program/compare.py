@@ -1,8 +1,8 @@
 """Runs a cell bare and traced, and compares what must not differ. Shared by the tests of this folder.
 
 `run_both(source, make, ...)` calls `make()` twice for two equal namespaces, runs the cell bare in one and traced in the
-other, and compares every tensor reachable from the names of the cell, the error with its text, the warnings with their
-lines, what was printed and the random states. `check_facts` then asks the trace about all it tells.
+other, and compares every tensor reachable from the names of the cell, the error with its text, the warnings by kind and
+text, what was printed and the random states. `check_facts` then asks the trace about all it tells.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ CELLS = {
     "x = torch.ones(3).as_subclass(L)\ny = (x + 1).view(3, 1)\ny[0] = 5\nz = y.sum()\nn = len(calls)\n",
     "function object": "class D:\n    def __init__(self, v):\n        self.v = v\n    @classmethod\n    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
     "        calls.append(func.__name__)\n        return func(*[a.v if isinstance(a, D) else a for a in args], **(kwargs or {}))\ncalls = []\ny = torch.add(D(torch.ones(2)), torch.ones(2))\n",
-    "mmap": "import tempfile, os\nfolder = tempfile.mkdtemp()\npath = os.path.join(folder, 'x.pt')\ntorch.save({'a': torch.arange(6.0), 'b': torch.ones(2)}, path)\n"
+    "mmap": "import tempfile, os\nfolder = tempfile.TemporaryDirectory()\npath = os.path.join(folder.name, 'x.pt')\ntorch.save({'a': torch.arange(6.0), 'b': torch.ones(2)}, path)\n"
     "d = torch.load(path, mmap=True)\na = d['a']\nv = a[2:]\nv += 1\nstorage = torch.UntypedStorage.from_file(os.path.join(folder, 'y'), shared=True, nbytes=24)\n"
     "s = torch.empty(0).set_(storage)\ns.fill_(2)\nt = torch.from_file(os.path.join(folder, 'y'), shared=True, size=6)\nu = t + 1\ndel folder, path\n",
     "pickled": "import pickle, copy, io\nx = torch.arange(4.0)\ny = x[1:]\np, q = pickle.loads(pickle.dumps((x, y)))\nbuffer = io.BytesIO()\ntorch.save([x, y], buffer)\n"
@@ -100,24 +100,15 @@ def names_of(namespace: dict) -> list[str]:
     return [n for n, v in namespace.items() if type(v) is torch.Tensor and not n.startswith("_")]
 
 
-# Differences that are known and not mended yet. Each entry goes when its kind is mended.
-OPEN = {
-    "traced": "torch.jit.trace warns of Python booleans that our own reading of its tensors makes",
-    "jagged": "a size of a jagged tensor is no whole number, and the panel computes with it",
-    "func": "fails in the whole cell; the reason is not known yet",
-    "parametrized": "a finding was seen once in a healthy program; not yet understood",
-}
+NUMBERS = itertools.count()  # an operator's name can be taken once in a process
 torch.func.jvp(torch.sin, (torch.ones(1),), (torch.ones(1),))  # what it imports warns, once a process
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.xfail(reason=OPEN[n], strict=False)) if n in OPEN else n for n in CELLS]
-)
+@pytest.mark.parametrize("name", CELLS)
 def test_the_same_and_nothing_guessed(name):
     def make() -> dict:
-        return {"counter": counter}
+        return {"counter": NUMBERS}
 
-    counter = itertools.count(abs(hash(name)) % 1000 * 10)  # an operator's name can be taken once in a process
     _, traced = run_both(HEAD + CELLS[name], make)
     assert traced.error is None, traced.error
     names = names_of(traced.namespace)

@@ -188,6 +188,7 @@ NOTICES: dict[str, str] = {
     "processes": "{count} child processes ran beside the cell: what they did was not recorded.",
     "compiled": "{name} is compiled by torch.compile and ran as compiled code: what happened inside it was not recorded. Take torch.compile off it to see that.",
     "no-compile-gate": "This torch hides when compiled code runs: under a trace it may be compiled anew or run slower.",
+    "jit-traced": "`torch.jit.trace` ran a part of this cell: what was called inside it was not recorded.",
     "lines-interrupted": "The interrupt came while a line was being noted: lines after it were not recorded.",
     "lines-lost": "Another tracer (a debugger, perhaps) took over during the cell: of the lines after that, those that call no torch function were not recorded.",
     "magic-below": "%%{name} runs its lines as code of its own, so they are one step: put %%{name} on the first line and %%tensortrace on the second to follow them.",

@@ -264,7 +264,7 @@ class Names:
         keyed = torch.nn.ModuleDict in kind or torch.nn.ParameterDict in kind
         for group, how in _REGISTERED:
             members = attributes.get(group)
-            if not members or dict not in _mro(type(members)):
+            if dict not in _mro(type(members)):  # its truth is not asked: that may be code of the user's
                 continue
             for name, item in list(dict.items(members)):
                 if item is None or type(name) is not str:
@@ -282,7 +282,7 @@ class Names:
 
     def _attributes(self, attributes: dict[str, Any], path: int, depth: int, without: Any) -> None:
         for name, item in list(attributes.items()):
-            if type(item) not in _ATOMS and name not in without and type(name) is str:
+            if type(name) is str and type(item) not in _ATOMS and name not in without:
                 self._visit(item, self._path(path, PathKind.ATTRIBUTE, self.clock.string(name)), depth + 1)
 
     def _optimizer(self, value: Any, path: int, depth: int) -> None:
@@ -294,7 +294,8 @@ class Names:
         found = []
         for group in groups:
             members = group.get("params") if type(group) is dict else None
-            found.append([self.memory.tensor(p).object for p in members or [] if isinstance(p, torch.Tensor)])
+            given = list.__getitem__(members, slice(None)) if list in _mro(type(members)) else []
+            found.append([self.memory.tensor(p).object for p in given if torch.Tensor in _mro(type(p))])
         if self.groups.get(live.object) != found:
             self.groups[live.object] = found
             for index, members in enumerate(found):

@@ -10,6 +10,7 @@ import torch
 
 _mro = type.__dict__["__mro__"].__get__
 _class_dict = type.__dict__["__dict__"].__get__
+_flags = type.__dict__["__flags__"].__get__  # a metaclass may have an attribute access of its own
 _HEAP = 1 << 9  # a class that was made by a `class` statement
 _OWN_MODULES = (
     "__main__",
@@ -36,7 +37,7 @@ class Classes:
         """Are the attributes of its instances the user's business? A namespace's, a dataclass's, those of their classes."""
         if kind is types.SimpleNamespace:
             return True
-        if not kind.__flags__ & _HEAP:
+        if not _flags(kind) & _HEAP:
             return False
         line = _mro(kind)
         return any(base in line for base in _HOLDERS) or bool(self.of_user(kind))
@@ -53,8 +54,8 @@ class Classes:
         known = self.users.get(kind)
         if known is None:
             members = _class_dict(kind)
-            known = self.users[kind] = bool(kind.__flags__ & _HEAP) and (
-                members.get("__module__") in _OWN_MODULES
+            known = self.users[kind] = bool(_flags(kind) & _HEAP) and (
+                (type(module := members.get("__module__")) is str and module in _OWN_MODULES)
                 or "__dataclass_fields__" in members
                 or any(map(self._is_users_function, members.values()))
             )

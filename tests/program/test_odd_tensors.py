@@ -40,9 +40,9 @@ CELLS = {
     "x = torch.ones(3).as_subclass(L)\ny = (x + 1).view(3, 1)\ny[0] = 5\nz = y.sum()\nn = len(calls)\n",
     "function object": "class D:\n    def __init__(self, v):\n        self.v = v\n    @classmethod\n    def __torch_function__(cls, func, types, args=(), kwargs=None):\n"
     "        calls.append(func.__name__)\n        return func(*[a.v if isinstance(a, D) else a for a in args], **(kwargs or {}))\ncalls = []\ny = torch.add(D(torch.ones(2)), torch.ones(2))\n",
-    "mmap": "import tempfile, os\nfolder = tempfile.TemporaryDirectory()\npath = os.path.join(folder.name, 'x.pt')\ntorch.save({'a': torch.arange(6.0), 'b': torch.ones(2)}, path)\n"
-    "d = torch.load(path, mmap=True)\na = d['a']\nv = a[2:]\nv += 1\nstorage = torch.UntypedStorage.from_file(os.path.join(folder.name, 'y'), shared=True, nbytes=24)\n"
-    "s = torch.empty(0).set_(storage)\ns.fill_(2)\nt = torch.from_file(os.path.join(folder.name, 'y'), shared=True, size=6)\nu = t + 1\ndel folder, path\n",
+    "mmap": "import tempfile, os, shutil\nfolder = tempfile.mkdtemp()\npath = os.path.join(folder, 'x.pt')\ntorch.save({'a': torch.arange(6.0), 'b': torch.ones(2)}, path)\n"
+    "d = torch.load(path, mmap=True)\na = d['a']\nv = a[2:]\nv += 1\nstorage = torch.UntypedStorage.from_file(os.path.join(folder, 'y'), shared=True, nbytes=24)\n"
+    "s = torch.empty(0).set_(storage)\ns.fill_(2)\nt = torch.from_file(os.path.join(folder, 'y'), shared=True, size=6)\nu = t + 1\nshutil.rmtree(folder)\ndel folder, path\n",
     "pickled": "import pickle, copy, io\nx = torch.arange(4.0)\ny = x[1:]\np, q = pickle.loads(pickle.dumps((x, y)))\nbuffer = io.BytesIO()\ntorch.save([x, y], buffer)\n"
     "buffer.seek(0)\nr, s = torch.load(buffer)\ns += 1\nd, e = copy.deepcopy([x, y])\ne *= 2\n",
     "shared memory": "x = torch.ones(4).share_memory_()\ny = x[1:]\ny += 1\nb = x.is_shared()\n",

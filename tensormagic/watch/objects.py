@@ -109,7 +109,7 @@ def _attributes_member(kind: type) -> Any:
 def _slots(kind: type) -> Iterator[tuple[str, Any]]:
     """(name, descriptor) of the slots of a class that a `class` statement made."""
     for base in _mro(kind):
-        if base.__flags__ & _HEAP and "__slots__" in _class_dict(base):
+        if _flags(base) & _HEAP and "__slots__" in _class_dict(base):
             for name, member in _class_dict(base).items():
                 if type(member) is types.MemberDescriptorType and type(name) is str and not name.startswith("__"):
                     yield name, member

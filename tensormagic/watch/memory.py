@@ -23,6 +23,7 @@ _RETAINS_GRAD, _INFERENCE = int(StateFlag.RETAINS_GRAD), int(StateFlag.INFERENCE
 
 
 _STATE = len(State._fields)
+_name = type.__dict__["__name__"].__get__  # a metaclass may have an attribute access of its own
 _MANY = 256  # freed storages that wait to be noted
 
 
@@ -91,7 +92,7 @@ class Memory:
         """A new object's record."""
         objects = self.recording.objects
         number = len(objects.flat) // objects.width
-        objects.flat.frombytes(objects.pack(kind, self.clock.string(type(value).__name__), call, self.clock.step, NONE))
+        objects.flat.frombytes(objects.pack(kind, self.clock.string(_name(type(value))), call, self.clock.step, NONE))
         try:
             live: Any = Live(value)
         except TypeError:

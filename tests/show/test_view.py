@@ -135,7 +135,7 @@ def test_every_notice_code_has_words():
     from tensormagic.show.words import en
 
     source = "".join(path.read_text() for path in (Path(tensormagic.__file__).parent / "watch").glob("*.py"))
-    codes = set(re.findall(r'notice\("([\w-]+)"', source))
+    codes = set(re.findall(r'(?:\.notice|\bNotice)\(\s*"([\w-]+)"', source))
     assert codes
     assert codes <= set(en.NOTICES)
 

@@ -45,7 +45,15 @@ def bits(tensor: torch.Tensor) -> Any:
 def facts(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What a program can ask of a tensor besides its elements."""
     stride = tensor.stride() if tensor.layout == torch.strided else ()
-    return tensor.shape, stride, tensor.dtype, tensor.requires_grad, tensor.is_leaf, type(tensor)
+    return tensor.shape, stride, tensor.dtype, tensor.requires_grad, leaf(tensor), type(tensor)
+
+
+def leaf(tensor: torch.Tensor) -> bool | str:
+    """Its .is_leaf; what torch says where it refuses: some views have no grad_fn once their base was written."""
+    try:
+        return tensor.is_leaf
+    except RuntimeError as error:
+        return str(error)
 
 
 def told_of_run(trace: Any) -> None:
@@ -97,7 +105,7 @@ def _plain_tensor(tensor: torch.Tensor) -> Any:
                 type(tensor).__name__,
                 tuple(tensor.shape) if tensor.layout == torch.strided else str(tensor.layout),
             )
-    grad = plain(tensor.grad) if tensor.is_leaf and tensor.requires_grad and tensor.grad is not None else None
+    grad = plain(tensor.grad) if leaf(tensor) is True and tensor.requires_grad and tensor.grad is not None else None
     return (*facts(tensor), bits(_strided(tensor)), grad)
 
 

@@ -111,7 +111,10 @@ class Memory:
         return live
 
     def note_state(self, value: Any, live: Live, call: int) -> None:
-        """Read a tensor's layout and graph side; a State is added when anything but the version differs."""
+        """Read a tensor's layout and graph side; a State is added when anything differs.
+
+        At a call the version alone makes none: that a call wrote is in its write.
+        """
         recording, step = self.recording, self.clock.step
         try:
             memory = private.get_storage(value)
@@ -142,11 +145,25 @@ class Memory:
             at = before * _STATE
             if states[at + 3] == storage and states[at + 4] == offset and states[at + 5] == geometry:
                 if states[at + 6] == flags and states[at + 7] == node:
-                    return
+                    if call >= 0 or states[at + 9] == version:
+                        return  # what a call did to the version is in its write; a look takes the sum
         live.state = len(states) // _STATE
         states.frombytes(
             table.pack(live.object, step, call, storage, offset, geometry, flags, node, node_name, version)
         )
+
+    def is_stale(self, value: Any, live: Live, version: int) -> bool:
+        """Has a tensor changed since its last State with no call of its own: its version through an alias, its
+        requires_grad with its base's (`base.requires_grad_()`) or as the forward of a custom Function ended?"""
+        at = live.state * _STATE
+        if at < 0:
+            return False
+        states = self.recording.states.flat
+        wanted, flags = private.get_requires_grad(value), states[at + 6]
+        if states[at + 9] != version or bool(flags & _REQUIRES_GRAD) != wanted:
+            return True
+        # Inside the engine a view is not asked for its node, see _graph_side.
+        return bool(wanted and not self.clock.engine and bool(flags & _LEAF) != private.get_is_leaf(value))
 
     def _graph_side(self, value: Any) -> tuple[int, int, int]:
         flags = 0

@@ -6,14 +6,12 @@ import zlib
 from typing import Any
 
 import numpy as np
-import torch
 
-from tensormagic.recording.model import NONE, Blob, CallFlag, Recording, WriteKind
+from tensormagic.recording.model import NONE, Blob, Recording, WriteKind
 from tensormagic.watch import private, raw
 from tensormagic.watch.clock import Clock
 from tensormagic.watch.memory import Live, Memory
 
-_GRAD = int(CallFlag.GRAD_ENABLED)  # in the last column of `calls`
 _SUSPECT_BYTES = 1 << 20  # inputs of a kernel that may write unseen are compared up to this size
 _EXPOSED_BYTES = 1 << 20  # so is, after each step, memory that a numpy array shares
 
@@ -38,7 +36,6 @@ class Writes:
         self.keys: list[tuple[int, int, int]] = []  # (call, address of the storage, object) of told writes
         self.suspects: dict[int, bytes] = {}  # object -> its storage's bytes before the call that runs now
         self.looked: set[int] = set()  # storages compared in this look
-        self.grown = False  # gradients are on again since the last call: a custom forward may have ended, whose result got its node then
         self.summarized: dict[int, tuple[int, int]] = {}  # object -> (version, state) of its last summary
 
     # ---- around a call -------------------------------------------------------------------------------------------
@@ -197,8 +194,6 @@ class Writes:
 
     def begin_look(self) -> None:
         self.looked.clear()
-        flags = self.recording.calls.flat[-1:]
-        self.grown = bool(flags) and not flags[0] & _GRAD and torch.is_grad_enabled()
 
     def end_look(self) -> None:
         self.written.clear()
@@ -208,7 +203,7 @@ class Writes:
         version = self.memory.version(value)
         if version != live.version:
             self.seen_late(live, value, version)
-        elif self.grown:
+        elif self.memory.is_stale(value, live, version):
             self.memory.note_state(value, live, NONE)
         storage = live.storage
         if storage < 0 or storage in self.looked:

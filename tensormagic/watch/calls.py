@@ -53,6 +53,7 @@ _NAN, _INF = int(CallFlag.NAN_OUT), int(CallFlag.INF_OUT)
 _TENSORS = {torch.Tensor, torch.nn.Parameter}
 _PLAIN = {int, float, bool, str, type(None), slice, type(Ellipsis), torch.dtype, torch.device, torch.Size}
 _SIMPLE = _TENSORS | _PLAIN
+_jit_tracing = private.jit_tracing
 _FIRST_OUT, _FLAGS, _WIDTH = 5, 8, 9  # places in a row of `calls`, and its length
 
 
@@ -116,7 +117,9 @@ class CallMode(TorchFunctionMode):
 
     def _record(self, frame: Any, func: Any, args: Any, kwargs: Any, grad: bool, hook: Any) -> Any:
         """Make the call and record it; `hook` is the line tracer where it was taken off."""
-        if not self.on or (grad and not self._users(frame.f_code)) or self._is_traced():
+        if not self.on or (grad and not self._users(frame.f_code)) or _jit_tracing() is not None:
+            if self.on and not grad:
+                self._left_alone()
             if hook is not None:
                 settrace(hook)
             return func(*args, **kwargs)
@@ -178,12 +181,12 @@ class CallMode(TorchFunctionMode):
             if hook is not None:
                 settrace(hook)
 
-    def _is_traced(self) -> bool:
-        """Is torch.jit.trace writing down the call? Then the call is left to it alone."""
-        if private.jit_tracing() is None:
-            return False
-        self.clock.notice("jit-traced")
-        return True
+    def _left_alone(self) -> None:
+        """A call that torch.jit.trace is writing down."""
+        try:
+            self.clock.notice("jit-traced")
+        except Exception as error:
+            self._fail(error)
 
     def _users(self, code: CodeType) -> bool:
         known = self.files.get(code.co_filename)

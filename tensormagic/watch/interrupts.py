@@ -16,7 +16,7 @@ class Held:
 
     def __init__(self) -> None:
         self._previous: Any = None
-        self._came: list[tuple[int, FrameType | None]] = []
+        self._came: list[int] = []
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -26,7 +26,7 @@ class Held:
                 signal.signal(signal.SIGINT, self._hold)
 
     def _hold(self, number: int, frame: FrameType | None) -> None:
-        self._came.append((number, None))  # not the frame: it would live longer than without us
+        self._came.append(number)  # not the frame: it would live longer than without us
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -34,5 +34,5 @@ class Held:
         previous, self._previous = self._previous, None
         if previous is not None:
             signal.signal(signal.SIGINT, previous)
-            for number, frame in self._came:
-                previous(number, frame)
+            for number in self._came:
+                previous(number, None)

@@ -88,17 +88,13 @@ class Rounds:
         self.left: dict[int, int] = {}  # header line -> rounds that are still to begin
         self.ending: set[int] = set()
 
-    def head(self, loop: Loop, before: int, lookup: Lookup) -> None:
-        """The header runs: another round begins, or the loop is over.
+    def begin(self, loop: Loop, lookup: Lookup) -> None:
+        """The loop is entered; what its length depends on is looked up."""
+        self.left[loop.line] = length(loop.over, lookup)
 
-        Args:
-            loop: whose header it is.
-            before: the line that ran before it in this frame.
-            lookup: see `Lookup`; asked where the loop begins.
-        """
+    def head(self, loop: Loop) -> None:
+        """The header runs: another round begins, or the loop is over."""
         line = loop.line
-        if not loop.first <= before <= loop.last:
-            self.left[line] = length(loop.over, lookup)
         left = self.left[line] = self.left.get(line, 0) - 1
         if left == 0:
             self.ending.add(line)

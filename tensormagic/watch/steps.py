@@ -205,15 +205,14 @@ class Steps:
 
     def _head(self, active: Activation, frame: FrameType, loop: Loop) -> None:
         """The header of a loop is about to run: does the last round begin?"""
-        if active.rounds is None:
-            active.rounds = Rounds()
-        variables = self.variables
-
-        def lookup(name: str) -> Any:
-            return (variables() if active.root else frame.f_locals).get(name, frame.f_globals.get(name))
-
-        active.rounds.head(loop, active.line, lookup)
-        active.near = active.called and (bool(active.rounds.ending) or active.rounds.left[loop.line] < 0)
+        rounds = active.rounds
+        if rounds is None:
+            rounds = active.rounds = Rounds()
+        if not loop.first <= active.line <= loop.last:  # it comes from outside the loop's body
+            names = self.variables() if active.root else frame.f_locals
+            rounds.begin(loop, lambda name: names.get(name, frame.f_globals.get(name)))
+        rounds.head(loop)
+        active.near = active.called and (bool(rounds.ending) or rounds.left[loop.line] < 0)
         active.ending = False
 
     def _is_ending(self, active: Activation, line: int) -> bool:

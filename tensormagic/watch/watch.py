@@ -269,6 +269,9 @@ class Watch:
                 del node, nodes
 
 
+_ATTEMPTS = 8  # interrupts, one after the other, while a watch is stopped
+
+
 class NoWatch:
     """Stands in for a Watch that could not be made: the cell runs, and its record says that there is none."""
 
@@ -308,9 +311,10 @@ def stopped(watch: Watch | NoWatch, failure: BaseException | None) -> tuple[Reco
     Returns:
         what was recorded, and the exception that ended the cell.
     """
-    while True:
+    for _ in range(_ATTEMPTS):
         try:
             return watch.stop(failure), failure
         except BaseException as interrupt:
             if failure is None:
                 failure = interrupt
+    return watch.recording, failure

@@ -68,7 +68,6 @@ ASKED = ("base", "view", "losses", "weight", "grad", "out", "both", "big", "one"
 # hold nothing but calls of what is injected here, flags, and the user's own call.
 GUARDS = {
     "calls.CallMode.__torch_function__", "calls.CallMode._record", "calls.CallMode._fail", "calls.CallMode._users",
-    "calls.CallMode._is_traced",
     "backward.Engine.run", "backward.Engine._begin", "backward.Engine._end", "backward.Engine._fail",
     "watch.Watch.start", "watch.Watch.stop", "watch.Watch._guarded", "watch.make_watch", "callsite.untold",
     "callsite._traced", "clock.Clock.notice", "clock.Clock.fault", "clock.fault_notice", "lines.Lines.hook",

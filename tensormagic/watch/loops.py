@@ -8,12 +8,13 @@ A length that turns out wrong (a `break`, a container that grows) only puts the 
 from __future__ import annotations
 
 import ast
-import warnings
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
+
+from tensormagic.watch.statements import parse
 
 _SIZED = (list, tuple, dict, set, frozenset, range, deque, str, bytes)
 _SAME_LENGTH = {"enumerate", "tqdm", "reversed", "sorted", "list", "tuple", "iter"}
@@ -42,13 +43,9 @@ class Loops:
     def __init__(self, source: str) -> None:
         self.heads: dict[int, Loop] = {}
         self.around: dict[int, tuple[int, ...]] = {}
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the user gets theirs when the code is compiled to run
-                tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return
-        self._walk(tree.body, ())
+        tree = parse(source)
+        if tree is not None:
+            self._walk(tree.body, ())
 
     def _walk(self, body: list[ast.stmt], around: tuple[int, ...]) -> None:
         """Note every line of these statements; iterative over nesting levels of blocks, which the parser bounds."""

@@ -7,6 +7,7 @@ step. This says which lines to take together.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import tokenize
 import warnings
@@ -22,6 +23,17 @@ _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 Position = tuple[int, int]  # line, 1-based, and column in characters
 
 
+@functools.lru_cache(maxsize=2)  # the cell's is asked for twice in a row
+def parse(source: str) -> ast.Module | None:
+    """The syntax tree of a source, not to be changed; None where it does not parse."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the user gets theirs when the code is compiled to run
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # what the parser raises, null bytes and depth too
+        return None
+
+
 def statements(source: str) -> dict[int, int]:
     """Map every line of a statement that is written over several lines to the statement's first line.
 
@@ -35,11 +47,8 @@ def statements(source: str) -> dict[int, int]:
     Returns:
         line to first line, both 1-based; {} for source that does not parse.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the user gets theirs when the code is compiled to run
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # what the parser raises, null bytes and depth too
+    tree = parse(source)
+    if tree is None:
         return {}
     text = io.StringIO(source, newline=None).read().split("\n")
     colons = _Colons(text)

@@ -12,7 +12,16 @@ from tensormagic.analysis.flow import Flow
 from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import NamesAt
 from tensormagic.analysis.source import parsed
-from tensormagic.recording.model import CallFlag, ErrorInfo, ObjectKind, PathKind, Recording, StateFlag, StepKind
+from tensormagic.recording.model import (
+    CallFlag,
+    ErrorInfo,
+    ObjectKind,
+    PathKind,
+    Recording,
+    StateFlag,
+    StepKind,
+    WriteKind,
+)
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -198,6 +207,20 @@ class Facts:
 
 
 _SPOKEN = {"__getitem__": "[...]", "__setitem__": "[...] ="}
+
+
+def light_before(facts: Facts, step: int) -> bool:
+    """Did a step before this one leave a light record, so that what its calls gave was not looked at?"""
+    return 0 in facts.recording.steps.column("detail")[:step]
+
+
+def stepped_by_hand(facts: Facts, leaf: int) -> bool:
+    """Was a leaf that backward reached written in place from its first gradient on: an update without an optimizer?"""
+    state = facts.index.state(leaf)
+    first = facts.recording.backwards[facts.flow.reached_leaves[leaf][0]].step
+    rows = facts.index.writes_to(state.storage) if state is not None and state.storage >= 0 else []
+    writes = (facts.recording.writes[row] for row in rows)
+    return any(write.step >= first and write.kind != WriteKind.ACCUMULATE for write in writes)
 
 
 def short(function: str) -> str:

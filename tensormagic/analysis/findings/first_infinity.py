@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
+from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, light_before, listed
 from tensormagic.analysis.findings.held import holds
 from tensormagic.recording.model import CallFlag
 
@@ -56,8 +56,7 @@ def _forward(facts: Facts) -> Iterator[Finding]:
             born = earlier[0]
             seen.add(born)
         step = facts.recording.calls[born].step
-        unseen = any(not one.detail for one in list(facts.recording.steps)[:step])
-        if unseen and any(
+        if light_before(facts, step) and any(
             holds(facts, item.object, born, CallFlag.INF_OUT) is not False for item in facts.index.inputs(born)
         ):
             continue  # it may have come in from a round that was not looked at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
+from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, light_before, listed
 from tensormagic.analysis.findings.held import holds
 from tensormagic.recording.model import CallFlag, StateFlag
 
@@ -52,7 +52,7 @@ def _forward(facts: Facts) -> Iterator[Finding]:
             return  # made as NaN on purpose (torch.tensor(nan), full), or by an optimizer from a gradient told below
         if any(_bad(facts, item.object, number) for item in facts.index.inputs(number)):
             return  # a propagator whose producer was not looked at
-        unseen = any(not step.detail for step in list(facts.recording.steps)[: call.step])
+        unseen = light_before(facts, call.step)
         held = {item.object: holds(facts, item.object, number, CallFlag.NAN_OUT) for item in facts.index.inputs(number)}
         if any(held.values()):
             yield from _written(facts, number, [object for object, bad in held.items() if bad])

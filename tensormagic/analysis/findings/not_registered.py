@@ -6,7 +6,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed
+from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, listed, stepped_by_hand
 from tensormagic.recording.model import ObjectKind, PathKind
 
 _REGISTERED = (PathKind.PARAMETER, PathKind.BUFFER, PathKind.SUBMODULE)
@@ -62,7 +62,7 @@ def _tensors(facts: Facts, optimized: set[int]) -> Iterator[Finding]:
         call = facts.index.maker(named.object)
         hidden = _hidden_leaf(facts, named.object)
         leaf = hidden if hidden >= 0 else named.object
-        if leaf not in facts.flow.reached_leaves or _written(facts, leaf) or not facts.all_names(named.object):
+        if leaf not in facts.flow.reached_leaves or stepped_by_hand(facts, leaf) or not facts.all_names(named.object):
             continue
         told.add(named.object)
         line, step = _line(facts, named.path)
@@ -88,14 +88,6 @@ def _hidden_leaf(facts: Facts, object: int) -> int:
         if facts.index.string(facts.index.object(item.object).type) == "Parameter" and not facts.all_names(item.object):
             return item.object
     return -1
-
-
-def _written(facts: Facts, leaf: int) -> bool:
-    """Was it written in place once it had a gradient: a step by hand?"""
-    state = facts.index.state(leaf)
-    first = facts.recording.backwards[facts.flow.reached_leaves[leaf][0]].step
-    rows = facts.index.writes_to(state.storage) if state is not None and state.storage >= 0 else []
-    return any(facts.recording.writes[row].step > first for row in rows)
 
 
 def _chain(facts: Facts, path: int) -> list[int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensormagic.analysis.findings.base import NOTE, WARNING, Facts, Finding, Rule, listed
+from tensormagic.analysis.findings.base import NOTE, WARNING, Facts, Finding, Rule, listed, stepped_by_hand
 from tensormagic.analysis.findings.not_registered import plain_container
-from tensormagic.recording.model import OptimizerGroup, PathKind, WriteKind
+from tensormagic.recording.model import OptimizerGroup, PathKind
 
 
 def find(facts: Facts) -> Iterator[Finding]:
@@ -15,7 +15,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not held or not facts.flow.steps:
         return
     forgotten = [(object, name) for object, name in _parameters(facts).items() if object not in held]
-    forgotten = [one for one in forgotten if one[0] in facts.flow.reached_leaves and not _updated(facts, one[0])]
+    forgotten = [one for one in forgotten if one[0] in facts.flow.reached_leaves and not stepped_by_hand(facts, one[0])]
     if not forgotten:
         return
     names = tuple(name for _, name in forgotten)
@@ -64,16 +64,6 @@ def _parameters(facts: Facts) -> dict[int, str]:
 
 def _has_gradient(facts: Facts, object: int) -> bool:
     return object in facts.flow.reached_leaves or any(f"{name}.grad" in set(facts.end) for name in facts.names(object))
-
-
-def _updated(facts: Facts, object: int) -> bool:
-    """Was it written after its first gradient (a step by hand)?"""
-    state = facts.index.state(object)
-    first = facts.recording.backwards[facts.flow.reached_leaves[object][0]].step
-    rows = facts.index.writes_to(state.storage) if state is not None and state.storage >= 0 else []
-    return any(
-        facts.recording.writes[row].step >= first and facts.recording.writes[row].kind != WriteKind.ACCUMULATE for row in rows
-    )  # fmt: skip
 
 
 RULE = Rule(

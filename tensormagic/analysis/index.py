@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 
+from tensormagic.analysis.source import code_of
 from tensormagic.recording.model import (
     Binding,
     Frame,
@@ -101,11 +102,11 @@ class Index:
         return self.recording.steps[step].line if step >= 0 else -1
 
     def line_text(self, step: int) -> str:
-        """The text of a step's line without its indentation; "" where the source is not kept."""
+        """The code of a step's line, without its indentation and its comment; "" where the source is not kept."""
         file = self.frame_of(step).file
         lines = self._lines.get(self.string(file), [])
         line = self.line_of(step)
-        return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+        return code_of(lines[line - 1]) if 0 < line <= len(lines) else ""
 
     def in_cell(self, step: int) -> bool:
         """Does the step's line stand in the cell's own source?"""

@@ -7,6 +7,8 @@ import functools
 import re
 import warnings
 
+# A string on one line (its quotes, its escapes), or a comment.
+_STRING_OR_COMMENT = re.compile(r"""(\'(?:\\.|[^\'\\])*\'|"(?:\\.|[^"\\])*")|\#.*""")
 _NOT_PYTHON = re.compile(r"^([ \t]*)[%!?][^\n]*$", re.MULTILINE)
 
 
@@ -28,3 +30,11 @@ def parsed(source: str) -> ast.Module | None:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue  # what the parser raises: null bytes and depth, too
     return None
+
+
+@functools.lru_cache(maxsize=4096)
+def code_of(line: str) -> str:
+    """One line of a source without its indentation and its comment; what stands in a string stays."""
+    if "#" not in line:
+        return line.strip()
+    return _STRING_OR_COMMENT.sub(lambda found: found[1] or "", line).strip()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import warnings
 
+import pytest
+
 from tensormagic.analysis.findings.base import loop_bodies
-from tensormagic.analysis.source import parsed
+from tensormagic.analysis.source import code_of, parsed
 
 
 def test_lines_of_ipython_count_as_pass_and_keep_their_place():
@@ -28,3 +30,17 @@ def test_what_does_not_parse_has_no_tree_and_gives_no_warning():
 
 def test_a_modulo_is_python():
     assert ast.unparse(parsed("x = (7\n     % 2)")) == "x = 7 % 2"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("    x = 1  # clip_grad_norm_(w)", "x = 1"),
+        ("s = 'a # b'  # c", "s = 'a # b'"),
+        ("s = \"it's # here\" + '\\'#'  # c", "s = \"it's # here\" + '\\'#'"),
+        ("# all of it", ""),
+        ("y = x", "y = x"),
+    ],
+)
+def test_code_without_its_comment(line, code):
+    assert code_of(line) == code

@@ -62,3 +62,9 @@ def test_clipping_before_backward():
 )
 def test_clipping_silent(body):
     assert told("clip-before-backward", LOOP.format(body)) == []
+
+
+def test_a_comment_is_no_call():
+    """Only the code of a line counts: a note about clipping, or about a checkpoint, does nothing."""
+    noted = BACK.replace("\n", "  # clip_grad_norm_(w) comes later\n")
+    assert told("clip-before-backward", LOOP.format("    i + 0  # clip_grad_norm_(\n" + noted + STEP)) == []

@@ -8,7 +8,6 @@ packs what is saved (checkpoint, save_on_cpu), reading runs its code.
 
 from __future__ import annotations
 
-import ctypes
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -24,7 +23,6 @@ from tensormagic.watch.graph import NOWHERE, Graph
 _TIMES = 3  # searches in one trace
 _ELEMENTS = 1 << 20  # of a tensor that is looked at
 _ITEMS = 32  # of a container
-_SCALARS = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
 # Nodes of operations that can give a NaN from numbers: all others only hand one on.
 _CAPABLE = re.compile(
     r"(Log|Sqrt|Rsqrt|Pow|Div|Reciprocal|A(cos|sin|tanh|cosh)h?B|Lgamma|Digamma|Softmax|Std|Var|.*Norm|CosineSimilarity"
@@ -47,16 +45,8 @@ class LateNaN:
 
     def loss(self, tensor: Any) -> None:
         """Look at what a light backward begins with."""
-        if not self.left or private.numel(tensor) != 1 or private.is_wrapped(tensor):
-            return
-        kind = _SCALARS.get(private.get_dtype(tensor))
-        if kind is None or private.get_device(tensor).type != "cpu" or private.get_layout(tensor) is not torch.strided:
-            return
-        address = private.data_ptr(tensor)
-        if address:
-            value = kind.from_address(address).value
-            if value != value:
-                self.search(tensor)
+        if self.left and raw.is_nan(tensor):
+            self.search(tensor)
 
     def search(self, tensor: Any) -> None:
         """Mark the call that most likely gave the first NaN of those on the way to a tensor that holds one."""

@@ -27,6 +27,7 @@ for _name, _dtype in (("uint16", np.uint16), ("uint32", np.uint32), ("uint64", n
         _NUMPY[getattr(torch, _name)] = _dtype
 _NUMPY = {dtype: (np.dtype(plain), np.dtype(plain).itemsize) for dtype, plain in _NUMPY.items()}
 SUMMARY = 1 << 18  # tensors of at most this many elements are summarized, larger ones keep their shape alone
+_SCALARS = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
 _LARGE = 1 << 12
 _CPU, _BYTE = torch.device("cpu"), ctypes.c_char
 # The reductions themselves: the methods of an array are written in Python and cost twice as much on small ones.
@@ -90,6 +91,19 @@ def view(tensor: Any) -> Any:
     memory = (_BYTE * nbytes).from_address(address)
     strides = [step * itemsize for step in private.get_stride(tensor)]
     return np.ndarray(tuple(shape), dtype, memory, private.get_offset(tensor) * itemsize, strides)
+
+
+def is_nan(tensor: Any) -> bool:
+    """Is it one number, a NaN? False where it cannot be read: of one float32 or float64 this is a microsecond."""
+    kind = _SCALARS.get(private.get_dtype(tensor))
+    if kind is None or _readable(tensor) is None or private.numel(tensor) != 1:
+        return False
+    try:
+        address = private.data_ptr(tensor)
+    except RuntimeError:
+        return False  # autograd's tensors of zeros, a fake tensor
+    value = kind.from_address(address).value if address else 0.0
+    return bool(value != value)
 
 
 def storage_bytes(storage: Any) -> bytes | None:

@@ -70,7 +70,7 @@ GUARDS = {
     "calls.CallMode.__torch_function__", "calls.CallMode._record", "calls.CallMode._fail", "calls.CallMode._users",
     "backward.Engine.run", "backward.Engine._begin", "backward.Engine._end", "backward.Engine._fail",
     "watch.Watch.start", "watch.Watch.stop", "watch.Watch._guarded", "watch.make_watch", "callsite.untold",
-    "callsite._traced", "clock.Clock.notice", "clock.Clock.fault", "clock.fault_notice", "lines.Lines.hook",
+    "callsite._traced", "clock.Clock.notice", "clock.Clock.fault", "clock.fault_notice"
     "swaps.Swaps._swapped",
     # swap_tensors refuses what has weak references: without this watcher it would be refused under a trace.
     "swaps.Swaps.start", "swaps.Swaps._cover", "swaps._not_ours", "private.has_swap_names",
@@ -113,7 +113,8 @@ def inner_function(value: Any) -> Any:
     return value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
 
 
-FUNCTIONS = {name: place for name, place in functions().items() if name not in GUARDS}
+ALL = functions()
+FUNCTIONS = {name: place for name, place in ALL.items() if name not in GUARDS}
 
 
 def bare(cell: str) -> dict[str, Any]:
@@ -199,6 +200,12 @@ def assert_same(one: Any, other: Any, name: str) -> None:
         assert torch.equal(one, other), name
     else:
         assert one == other, name
+
+
+def test_what_is_left_out_is_there():
+    """A name that is gone would leave out nothing, and hide that."""
+    elsewhere = {"lines_monitoring.MonitoringLines._uninstall"} if not hasattr(sys, "monitoring") else set()
+    assert sorted((GUARDS | PUTS_BACK) - elsewhere - set(ALL)) == []
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

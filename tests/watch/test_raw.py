@@ -63,3 +63,13 @@ def test_a_large_tensor_is_summarized(dtype):
 def test_a_tensor_past_the_bound_keeps_its_shape_alone():
     kept = raw.blob(torch.ones(10), 4, 9)
     assert (kept.shape, kept.data, kept.low, kept.mean) == ((10,), None, None, None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_one_number_is_nan_or_not(dtype):
+    values_ = torch.tensor([1.0, float("nan"), float("inf")], dtype=dtype)
+    assert [raw.is_nan(value) for value in values_] == [False, True, False]
+    assert raw.is_nan(values_[1:2])
+    assert not raw.is_nan(values_)
+    assert not raw.is_nan(torch.empty((), device="meta"))
+    assert not raw.is_nan(torch.tensor(1))

@@ -70,7 +70,7 @@ GUARDS = {
     "calls.CallMode.__torch_function__", "calls.CallMode._record", "calls.CallMode._fail", "calls.CallMode._users",
     "backward.Engine.run", "backward.Engine._begin", "backward.Engine._end", "backward.Engine._fail",
     "watch.Watch.start", "watch.Watch.stop", "watch.Watch._guarded", "watch.make_watch", "callsite.untold",
-    "callsite._traced", "clock.Clock.notice", "clock.Clock.fault", "clock.fault_notice"
+    "callsite._traced", "clock.Clock.notice", "clock.Clock.fault", "clock.fault_notice",
     "swaps.Swaps._swapped",
     # swap_tensors refuses what has weak references: without this watcher it would be refused under a trace.
     "swaps.Swaps.start", "swaps.Swaps._cover", "swaps._not_ours", "private.has_swap_names",

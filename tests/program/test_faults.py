@@ -69,7 +69,8 @@ ASKED = ("base", "view", "losses", "weight", "grad", "out", "both", "big", "one"
 GUARDS = {
     "calls.CallMode.__torch_function__", "calls.CallMode._record", "calls.CallMode._fail", "calls.CallMode._users",
     "backward.Engine.run", "backward.Engine._begin", "backward.Engine._end", "backward.Engine._fail",
-    "watch.Watch.start", "watch.Watch.stop", "watch.Watch._guarded", "watch.make_watch", "callsite.untold",
+    "watch.Watch.start", "watch.Watch.stop", "watch.Watch._guarded", "watch.make_watch", "watch.stopped",
+    "interrupts.Held.__init__", "callsite.untold",
     "callsite._traced", "clock.Clock.notice", "clock.Clock.fault", "clock.fault_notice",
     "swaps.Swaps._swapped",
     # swap_tensors refuses what has weak references: without this watcher it would be refused under a trace.
@@ -81,7 +82,7 @@ GUARDS = {
 PUTS_BACK = {
     "watch.Watch._stop_lines", "watch.Watch._stop_mode", "backward.Engine.stop", "private.leave_function_mode",
     "lines.Lines.stop", "lines_settrace.SettraceLines._uninstall", "lines_monitoring.MonitoringLines._uninstall",
-    "compiled.Compiled.stop", "swaps.Swaps.stop", "private.function_modes",
+    "compiled.Compiled.stop", "swaps.Swaps.stop", "private.function_modes", "private.is_in_function_mode",
 }  # fmt: skip
 EVERYTHING = os.environ.get("TENSORMAGIC_ALL") == "1"
 

@@ -185,11 +185,15 @@ def test_jupyterlab_live_in_the_dark_in_a_tab_and_reopened(browser: Any, served:
     eventually(page.slider).to_have_count(2, timeout=60_000)  # the other stands in the Tab and its VBox
     steps(page)
     assert page.page.locator("[data-live]").first.get_attribute("data-theme") == "dark"
+    # JupyterLab takes the focus for itself once more when the last of the cells has ended.
+    eventually(page.page.locator(".jp-InputArea-prompt")).to_have_text(["[1]:", "[2]:", "[3]:"], timeout=60_000)
+    page.page.wait_for_timeout(500)
     cells = page.page.locator(".jp-Notebook .jp-Cell").count()
     for target in (page.slider.first, page.page.get_by_role("button", name="Next step").first):
         target.focus()
         for key in ("b", "d", "d", "x", "a"):
             page.page.keyboard.press(key)
+            assert page.page.evaluate("document.activeElement.shadowRoot !== null"), f"the focus went elsewhere at {key}"
     assert page.page.locator(".jp-Notebook .jp-Cell").count() == cells == 3
     steps(page, 1)
     page.page.keyboard.press("Control+s")

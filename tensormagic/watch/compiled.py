@@ -137,14 +137,6 @@ class _Finder:
 def _codes_of_ours() -> list[CodeType]:
     """The code of every function of the watchers: some run in the middle of compiled code (a weak reference calls)."""
     found: dict[int, CodeType] = {}
-
-    def walk(code: CodeType) -> None:
-        if id(code) not in found:
-            found[id(code)] = code
-            for constant in code.co_consts:
-                if isinstance(constant, CodeType):
-                    walk(constant)
-
     for name, module in list(sys.modules.items()):
         if name.startswith("tensormagic.watch"):
             for value in list(vars(module).values()):
@@ -153,5 +145,13 @@ def _codes_of_ours() -> list[CodeType]:
                     function = getattr(member, "fget", None) or getattr(member, "__func__", None) or member
                     code = getattr(function, "__code__", None)
                     if isinstance(code, CodeType) and "tensormagic" in code.co_filename:
-                        walk(code)
+                        _add_with_inner(code, found)
     return list(found.values())
+
+
+def _add_with_inner(code: CodeType, found: dict[int, CodeType]) -> None:
+    if id(code) not in found:
+        found[id(code)] = code
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                _add_with_inner(constant, found)

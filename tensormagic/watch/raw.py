@@ -29,7 +29,12 @@ _NUMPY = {dtype: (np.dtype(plain), np.dtype(plain).itemsize) for dtype, plain in
 SUMMARY = 1 << 18  # tensors of at most this many elements are summarized, larger ones keep their shape alone
 _SCALARS = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
 _LARGE = 1 << 12
-_CPU, _BYTE = torch.device("cpu"), ctypes.c_char
+_CPU = torch.device("cpu")
+# Bytes of an address as a buffer. An array type of ctypes would do, but each size is a class of its own, with cycles
+# that only the collector takes away: `gc.collect()` of the user's would find them.
+_memory = ctypes.pythonapi.PyMemoryView_FromMemory
+_memory.argtypes, _memory.restype = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int), ctypes.py_object
+_READ_ONLY = 0x100  # PyBUF_READ
 # The reductions themselves: the methods of an array are written in Python and cost twice as much on small ones.
 _LEAST, _MOST, _SUM = np.minimum.reduce, np.maximum.reduce, np.add.reduce
 _INEXACT = {torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128}
@@ -88,7 +93,7 @@ def view(tensor: Any) -> Any:
     address = address_of(storage)
     if not address or not nbytes:
         return None
-    memory = (_BYTE * nbytes).from_address(address)
+    memory = _memory(address, nbytes, _READ_ONLY)
     strides = [step * itemsize for step in private.get_stride(tensor)]
     return np.ndarray(tuple(shape), dtype, memory, private.get_offset(tensor) * itemsize, strides)
 

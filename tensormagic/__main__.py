@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace, source: str, rest: list[str]) -> tuple[Bas
         failure = error
     recording, failure = stopped(watch, failure)
     if failure is not None:
-        clean(failure)
+        clean(failure, recording)
         failure.__traceback__ = _from_script(failure, filename)
     return failure, recording
 

@@ -162,7 +162,10 @@ class TensorMagics(Magics):  # type: ignore[misc]
         running = self.running
         if running is not None and ends_cell and self.open and self.open[-1] is running.info and running.is_here():
             running.stop(error)
-        clean(error)
+        if running is not None:
+            clean(error, running.watch.recording)
+        elif self.shelf.last is not None:
+            clean(error, self.shelf.last.recording)
 
     def drop(self) -> None:
         """End a trace and forget it."""

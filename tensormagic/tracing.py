@@ -191,7 +191,7 @@ def run(cell: str, namespace: dict[str, Any] | None = None, *, name: str | None 
         failure = error
     recording, failure = stopped(watch, failure)
     if failure is not None:
-        clean(failure)
+        clean(failure, recording)
         # Its traceback holds the frames of functions of the cell, and with them their locals.
         failure.__traceback__ = None
         failure = None
@@ -224,7 +224,7 @@ def trace(*, name: str | None = None, **options: Any) -> Iterator[LiveTrace]:
         yield live
     except BaseException as error:
         failure = error
-        clean(error)
+        clean(error, watch.recording)
         raise
     finally:
         live.finished(stopped(watch, failure)[0])

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from types import CodeType, TracebackType
 
-from tensormagic.recording.model import NONE, ErrorInfo
+from tensormagic.recording.model import NONE, ErrorInfo, Recording
 from tensormagic.watch.callsite import NAME
+from tensormagic.watch.clock import fault_notice
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -35,8 +36,15 @@ def without_ours(traceback: TracebackType | None) -> TracebackType | None:
     return head
 
 
-def clean(error: BaseException) -> None:
-    """Take our frames out of an exception, of its cause and its context."""
+def clean(error: BaseException, recording: Recording) -> None:
+    """Take our frames out of an exception, of its cause and its context; a fault in doing so is told in the recording."""
+    try:
+        _clean(error)
+    except Exception as fault:
+        recording.notices.append(fault_notice("traceback", fault))
+
+
+def _clean(error: BaseException) -> None:
     seen: set[int] = set()
     stack: list[BaseException | None] = [error]
     while stack:

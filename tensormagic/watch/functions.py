@@ -74,6 +74,7 @@ _IN_PLACE = "iadd isub imul imatmul itruediv ifloordiv imod ipow iand ior ixor i
 _WRITERS = {f"__{name}__" for name in _IN_PLACE.split()} | {
     "batch_norm", "instance_norm", "native_batch_norm", "_native_batch_norm_legit", "rrelu_with_noise",
     "fused_moving_avg_obs_fake_quant", "_fused_moving_avg_obs_fq_helper", "_flash_attention_forward_no_dropout_inplace",
+    "_cummax_helper", "_cummin_helper", "fbgemm_linear_fp16_weight", "fbgemm_linear_fp16_weight_fp32_activation",
 }  # fmt: skip
 
 

@@ -69,7 +69,7 @@ ASKED = ("base", "view", "losses", "weight", "grad", "out", "both", "big", "one"
 GUARDS = {
     "calls.CallMode.__torch_function__", "calls.CallMode._record", "calls.CallMode._fail", "calls.CallMode._users",
     "backward.Engine.run", "backward.Engine._begin", "backward.Engine._end", "backward.Engine._fail",
-    "watch.Watch.start", "watch.Watch.stop", "watch.Watch._guarded", "watch.make_watch", "watch.stopped",
+    "errors.clean", "watch.Watch.start", "watch.Watch.stop", "watch.Watch._guarded", "watch.make_watch", "watch.stopped",
     "interrupts.Held.__init__", "callsite.untold",
     "callsite._traced", "clock.Clock.notice", "clock.Clock.fault", "clock.fault_notice",
     "swaps.Swaps._swapped",

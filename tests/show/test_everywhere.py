@@ -193,7 +193,9 @@ def test_jupyterlab_live_in_the_dark_in_a_tab_and_reopened(browser: Any, served:
         target.focus()
         for key in ("b", "d", "d", "x", "a"):
             page.page.keyboard.press(key)
-            assert page.page.evaluate("document.activeElement.shadowRoot !== null"), f"the focus went elsewhere at {key}"
+            assert page.page.evaluate("document.activeElement.shadowRoot !== null"), (
+                f"the focus went elsewhere at {key}"
+            )
     assert page.page.locator(".jp-Notebook .jp-Cell").count() == cells == 3
     steps(page, 1)
     page.page.keyboard.press("Control+s")

@@ -123,7 +123,11 @@ def test_these_may_not(func):
 def test_every_builtin_operator_that_writes_is_among_those_that_may():
     """Against torch's own schemas: an operator that writes into a tensor has a name that says so, or is in the list."""
     silent = set()
-    for name in dir(torch.ops.aten):
+    # Of every operator there is: `dir(torch.ops.aten)` knows only those that something has asked for.
+    names = {name.removeprefix("aten::").split(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+    for name in sorted(names):
+        if not hasattr(torch.ops.aten, name):
+            continue
         packet = getattr(torch.ops.aten, name)
         func = getattr(torch.Tensor, name, None) or getattr(torch, name, None) or getattr(torch._C._nn, name, None)
         if func is None or not hasattr(packet, "overloads") or not runs_alone(func):
@@ -137,4 +141,5 @@ def test_every_builtin_operator_that_writes_is_among_those_that_may():
                     and not may_write(func, readable(func))
                 ):
                     silent.add(name)
-    assert silent == set()
+    # Its schema says that it writes; it tells the allocator of a stream and leaves every byte.
+    assert silent == {"record_stream"}

@@ -172,7 +172,7 @@ class _Run:
         for number, node in nodes.items():
             if number < 0 or not edges[number]:
                 continue
-            self.handles.append(node.register_hook(self._sender(number, edges[number])))
+            self.handles.append(private.register_hook(node, self._sender(number, edges[number])))
 
     def _sender(self, number: int, targets: list[tuple[int, int]]) -> Any:
         def sent(grad_inputs: Any, _grad_outputs: Any) -> None:

@@ -6,9 +6,11 @@ that it is off. `tests/watch/test_private.py` asks every one of them for what is
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 # Switches off __torch_function__ of subclasses *and* modes for a block: the recorder reads attributes inside it.
 no_torch_function = torch._C.DisableTorchFunction
@@ -55,6 +57,22 @@ def _no_sequence() -> int:
 
 # Autograd numbers its nodes as they are made; the counter tells which nodes a call made without holding any of them.
 sequence_number = getattr(torch._C._autograd, "_get_sequence_nr", _no_sequence)
+
+
+_own_handles = itertools.count(-1000, -1000)
+
+
+def register_hook(node: Any, hook: Any) -> Any:
+    """`node.register_hook(hook)`, numbered below nought: the user's own hooks get the numbers they have without a trace."""
+    before, own = getattr(RemovableHandle, "next_id", None), next(_own_handles)
+    if before is None:
+        return node.register_hook(hook)
+    RemovableHandle.next_id = own
+    try:
+        return node.register_hook(hook)
+    finally:
+        # Another thread may have taken a number in between; the next one must not get the same.
+        RemovableHandle.next_id = before + max(0, RemovableHandle.next_id - own - 1)
 
 
 def node_number(node: Any) -> int:

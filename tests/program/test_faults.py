@@ -20,6 +20,7 @@ from torch.overrides import _get_current_function_mode_stack
 
 import tensormagic
 import tensormagic.watch
+from tensormagic.watch import private
 
 CELL = """
 import numpy as np
@@ -144,10 +145,18 @@ def left_behind() -> list[str]:
     if getattr(torch.autograd._engine_run_backward, "__module__", "").startswith("tensormagic"):
         found.append("engine entry")
         torch.autograd._engine_run_backward = ENGINE
+    for holder, name, original in SWAPS:
+        if getattr(holder, name) is not original:
+            found.append(f"{holder.__name__}.{name}")
+            setattr(holder, name, original)
     return found
 
 
 ENGINE = torch.autograd._engine_run_backward
+SWAPS = [
+    (torch._C, private.SWAP_ENTRY, getattr(torch._C, private.SWAP_ENTRY)),
+    (torch.utils, private.SWAP_REFERENCES, getattr(torch.utils, private.SWAP_REFERENCES)),
+]
 ERRORS = {"RuntimeError": RuntimeError, "MemoryError": MemoryError, "RecursionError": RecursionError}
 
 

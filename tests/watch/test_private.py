@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from tensormagic.watch import private
 
@@ -72,3 +73,22 @@ def test_the_address_of_a_storage_is_one_for_all_views():
     x, y = torch.ones(2, 3), torch.ones(2, 3)
     assert private.storage_address(x) == private.storage_address(x[1:].t())
     assert private.storage_address(x) != private.storage_address(y)
+
+
+def test_hooks_of_ours_take_no_number_from_the_users(monkeypatch):
+    seen = []
+    w = torch.ones(2, requires_grad=True)
+    y = w * 2
+    before = RemovableHandle.next_id
+    ours = private.register_hook(y.grad_fn, lambda inputs, outputs: seen.append("ours"))
+    users = y.grad_fn.register_hook(lambda inputs, outputs: seen.append("user's"))
+    assert users.id == before and RemovableHandle.next_id == before + 1
+    assert ours.id < 0
+    y.sum().backward(retain_graph=True)
+    assert seen == ["ours", "user's"]
+    ours.remove()
+    y.sum().backward()
+    assert seen == ["ours", "user's", "user's"]
+    monkeypatch.delattr(RemovableHandle, "next_id")
+    monkeypatch.setattr(RemovableHandle, "__init__", lambda handle, hooks: setattr(handle, "id", 7))
+    assert private.register_hook((w * 2).grad_fn, lambda inputs, outputs: None).id == 7

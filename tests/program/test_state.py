@@ -205,7 +205,7 @@ def test_first_use_in_a_kernel() -> None:
             assert ran.status == ("ok" if end == "to its end" else "error")
         assert kernel.run("%unload_ext tensormagic").status == "ok"
         kernel.run("torch.manual_seed(0); end = state(); changed = differences(begin, end)")
-        left = "[n for n in changed if begin.get(n) is not None and n not in %r]" % ADDS
+        left = f"[n for n in changed if begin.get(n) is not None and n not in {ADDS!r}]"
         assert eval(kernel.evaluate(left)) == []
         added = "[n for n in changed if n not in begin and n.rpartition('.')[0] in known and not isinstance(end[n], type(sys))]"
         kernel.run("known = {n.rpartition('.')[0] for n in begin}")

@@ -17,6 +17,7 @@ run, and every index is checked before anyone follows it.
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import io
 import json
@@ -150,23 +151,37 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Replace the file at `path` by `data` in one step: other readers see the old content or the new, never a part.
 
     Raises:
-        OSError: the file cannot be written; the old one is as it was, and nothing is left beside it.
+        OSError: the file cannot be written (its `.filename` is `path`); the old one is as it was, and nothing is left
+            beside it.
     """
     target = os.path.realpath(path)  # a link stays a link: its target is replaced
     folder, name = os.path.split(target)
     beside = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
-        with open(beside, "xb") as file:
-            if os.path.exists(target):
-                os.chmod(beside, os.stat(target).st_mode & 0o7777)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # without it, a crash after the rename can leave an empty file on some systems
-        os.replace(beside, target)
-    except BaseException:
-        if os.path.exists(beside):
-            os.unlink(beside)
-        raise
+        try:
+            _write(beside, target, data)
+        except BaseException:
+            _remove(beside)
+            raise
+    except OSError as error:
+        # The user knows the path that was asked for, not the one beside it.
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _write(beside: str, target: str, data: bytes) -> None:
+    with open(beside, "xb") as file:
+        if os.path.exists(target):
+            os.chmod(beside, os.stat(target).st_mode & 0o7777)
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())  # without it, a crash after the rename can leave an empty file on some systems
+    os.replace(beside, target)
+
+
+def _remove(beside: str) -> None:
+    """What stops the writing is what the user must hear: that the rest of it stays there too is no news."""
+    with contextlib.suppress(OSError):
+        os.unlink(beside)
 
 
 def _json(value: Any) -> str:

@@ -9,6 +9,7 @@ What its earlier calls did is there all the same while the inner lines run: `hap
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -337,17 +338,23 @@ class Index:
         return dict(found)
 
     @cached_property
-    def paths_of_frame(self) -> dict[int, list[tuple[int, list[int]]]]:
-        """frame -> (path, rows of `bindings`) of every name it ever had, in the order in which they were first bound."""
-        found: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
+    def timelines(self) -> dict[int, list[tuple[int, list[int], list[int]]]]:
+        """frame -> (path, steps of its bindings, what they bound) of every name it ever had, in the order in which they
+        were first bound."""
+        steps, objects = self.recording.bindings.column("step"), self.recording.bindings.column("object")
+        found: dict[int, list[tuple[int, list[int], list[int]]]] = defaultdict(list)
         for (frame, path), rows in self.bindings_by_path.items():
-            found[frame].append((path, rows))
+            found[frame].append((path, [steps[row] for row in rows], [objects[row] for row in rows]))
         return dict(found)
 
     def named_before(self, frame: int, step: int) -> bool:
         """Was any name of a frame noted before `step`?"""
-        rows = self.paths_of_frame.get(frame, [])
-        return any(self.recording.bindings[bindings[0]].step < step for _path, bindings in rows)
+        return any(steps[0] < step for _path, steps, _objects in self.timelines.get(frame, []))
+
+    @cached_property
+    def parents(self) -> array[int]:
+        """path -> the path that it leads through, -1 of a variable."""
+        return self.recording.paths.column("parent")
 
     @cached_property
     def bindings_of_object(self) -> dict[int, list[int]]:

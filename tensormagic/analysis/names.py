@@ -79,21 +79,23 @@ class NamesAt(Mapping[str, Named]):
     def _collect(self) -> dict[str, tuple[int, int, int]]:
         """text -> (object, path, frame)"""
         found: dict[str, tuple[int, int, int]] = {}
+        text = self.index.path_text
         for frame in self.frames:
             current = _current(self.index, frame, self.step)
+            ended = {path: step for path, (step, object) in current.items() if object < 0}
             for path, (step, object) in current.items():
-                if object >= 0 and not self._cut_off(current, path, step):
-                    found.setdefault(self.index.path_text(path), (object, path, frame))
+                if object >= 0 and not (ended and self._cut_off(ended, path, step)):
+                    found.setdefault(text(path), (object, path, frame))
         return found
 
-    def _cut_off(self, current: dict[int, tuple[int, int]], path: int, step: int) -> bool:
+    def _cut_off(self, ended: dict[int, int], path: int, step: int) -> bool:
         """Did something that the path leads through stop standing for an object after the path was bound?"""
-        parent = self.index.recording.paths[path].parent
+        parents = self.index.parents
+        parent = parents[path]
         while parent >= 0:
-            since, object = current.get(parent, (-1, 0))
-            if object < 0 and since > step:
+            if ended.get(parent, -1) > step:
                 return True
-            parent = self.index.recording.paths[parent].parent
+            parent = parents[parent]
         return False
 
     def __iter__(self) -> Iterator[str]:
@@ -235,11 +237,10 @@ def calling_frames(index: Index, step: int) -> list[int]:
 def _current(index: Index, frame: int, step: int) -> dict[int, tuple[int, int]]:
     """path -> (step, object) of its newest binding in a frame by the end of `step`."""
     found = {}
-    for path, rows in index.paths_of_frame.get(frame, []):
-        count = bisect_right(rows, step, key=lambda row: index.recording.bindings[row].step)
+    for path, steps, objects in index.timelines.get(frame, ()):
+        count = bisect_right(steps, step)
         if count:
-            binding = index.recording.bindings[rows[count - 1]]
-            found[path] = (binding.step, binding.object)
+            found[path] = (steps[count - 1], objects[count - 1])
     return found
 
 

@@ -196,7 +196,12 @@ class Index:
 
     def has_memory(self, object: int) -> bool:
         """Is it a tensor or an array?"""
-        return self.recording.objects[object].kind in (ObjectKind.TENSOR, ObjectKind.ARRAY)
+        return self.kinds[object] in (ObjectKind.TENSOR, ObjectKind.ARRAY)
+
+    @cached_property
+    def kinds(self) -> array[int]:
+        """What each object is, an ObjectKind."""
+        return self.recording.objects.column("kind")
 
     def state_rows(self, object: int) -> list[int]:
         """The rows of `states` that tell of an object, in order."""
@@ -339,8 +344,7 @@ class Index:
 
     @cached_property
     def timelines(self) -> dict[int, list[tuple[int, list[int], list[int]]]]:
-        """frame -> (path, steps of its bindings, what they bound) of every name it ever had, in the order in which they
-        were first bound."""
+        """frame -> (path, steps of its bindings, what they bound) of every name it had, the first bound first."""
         steps, objects = self.recording.bindings.column("step"), self.recording.bindings.column("object")
         found: dict[int, list[tuple[int, list[int], list[int]]]] = defaultdict(list)
         for (frame, path), rows in self.bindings_by_path.items():
@@ -353,7 +357,7 @@ class Index:
 
     @cached_property
     def parents(self) -> array[int]:
-        """path -> the path that it leads through, -1 of a variable."""
+        """path -> the one it leads through, -1 of a variable."""
         return self.recording.paths.column("parent")
 
     @cached_property

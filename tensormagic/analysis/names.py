@@ -131,7 +131,7 @@ class NamesAt(Mapping[str, Named]):
         return [name for name, (object, _, _) in self._entries.items() if self._has_state(object)]
 
     def _has_state(self, object: int) -> bool:
-        kind = self.index.object(object).kind
+        kind = self.index.kinds[object]
         return kind == ObjectKind.TENSOR or (kind == ObjectKind.ARRAY and self.index.state_row(object, self.step) >= 0)
 
     def names_of(self, object: int) -> list[str]:
@@ -141,7 +141,7 @@ class NamesAt(Mapping[str, Named]):
     def _member(self, optimizer: int, rest: Parsed) -> int:
         """The tensor of an optimizer that `.param_groups[0]['params'][1]` behind its name stands for, -1 for none."""
         keys = [key for _kind, key in rest[:_GROUP]]
-        if self.index.object(optimizer).kind != ObjectKind.OPTIMIZER or len(keys) < _GROUP:
+        if self.index.kinds[optimizer] != ObjectKind.OPTIMIZER or len(keys) < _GROUP:
             return -1
         if keys[0] != "param_groups" or keys[2] != "'params'" or not (keys[1].isdigit() and keys[3].isdigit()):
             return -1

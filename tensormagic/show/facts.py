@@ -37,9 +37,8 @@ class Seen(Facts):
         found = self._dicts.get(step)
         if found is None:
             names = NamesAt(self.index, step)
-            found = {
-                text: named for text, named in names.items() if named.state is not None and self.concerns(text, named)
-            }
+            tensors = ((text, names[text]) for text in names.tensors())
+            found = {text: named for text, named in tensors if named.state is not None and self.concerns(text, named)}
             if len(self._dicts) > 4:
                 self._dicts.clear()
             self._dicts[step] = found

@@ -140,7 +140,11 @@ class Index:
 
     def function(self, call: int) -> str:
         """A call's function: "Tensor.clone"."""
-        return self.string(self.recording.calls[call].function)
+        return self.string(self._functions[call])
+
+    @cached_property
+    def _functions(self) -> array[int]:
+        return self.recording.calls.column("function")
 
     def args(self, call: int) -> str:
         """A call's plain arguments as source text, "" where there are none."""

@@ -12,9 +12,10 @@ from tensormagic.recording.model import Accumulation, CallFlag, Write
 
 
 def find(facts: Facts) -> Iterator[Finding]:
+    hooked = _hooked(facts)
     changed: dict[int, list[int]] = {}
     for row in facts.recording.accumulations:
-        if row.object not in _hooked(facts) and _differs(facts, row):
+        if row.object not in hooked and _differs(facts, row):
             changed.setdefault(row.run, []).append(row.object)
     for run, leaves in changed.items():
         write = _written(facts, run)

@@ -202,16 +202,13 @@ class Names:
         if size > limit:
             self.clock.notice("items-bound", str(path), items=limit, of=size)
         fields = _fields(type(value)) if plain is tuple else None
-        for index in range(min(size, limit)):
-            item = plain.__getitem__(value, index)
+        indices = range(size) if size <= limit else [*range(limit), size - 1]
+        for index, item in _items(plain, value, indices):
             if type(item) not in _ATOMS:
                 if type(fields) is tuple and index < len(fields) and type(fields[index]) is str:
                     inner = self._path(path, PathKind.ATTRIBUTE, self.clock.string(fields[index]))
                     self._visit(item, inner, depth + 1)
                 self._visit(item, self._path(path, PathKind.ITEM, index), depth + 1)
-        if size > limit and type(plain.__getitem__(value, size - 1)) not in _ATOMS:
-            last = plain.__getitem__(value, size - 1)
-            self._visit(last, self._path(path, PathKind.ITEM, size - 1), depth + 1)
         self._open.discard(id(value))
 
     def _mapping(self, value: Any, path: int, depth: int) -> None:
@@ -322,6 +319,16 @@ def _fields(kind: type) -> Any:
     """The names of a named tuple's items, or of what torch's functions return (`x.max(dim=1).values`)."""
     own = type.__dict__["__dict__"].__get__(kind)
     return own.get("__match_args__") if "n_sequence_fields" in own else own.get("_fields")
+
+
+def _items(kind: Any, value: Any, indices: Iterable[int]) -> Iterator[tuple[int, Any]]:
+    """Items of a list, tuple or deque, read as `kind` reads them."""
+    for index in indices:
+        try:
+            item = kind.__getitem__(value, index)
+        except IndexError:
+            return  # another thread has shortened it since its length was asked: it has no more items
+        yield index, item
 
 
 def _is_plain(key: Any) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 import tensormagic
+from tensormagic.watch import names
 
 DATA = "import dataclasses\n@dataclasses.dataclass\nclass Batch:\n    x: torch.Tensor\nbatch = Batch(t)\n"
 SLOTS = "class Slotted:\n    __slots__ = ('t', 'empty')\n    def __init__(self, t):\n        self.t = t\nholder = Slotted(t)\n"
@@ -68,3 +70,19 @@ def test_a_named_tuple_s_class_has_no_names_of_its_own():
     trace = tensormagic.run("import torch\nt = torch.zeros(2)\n" + cell, {"__name__": "__main__"})
     assert [name for name in trace.at() if name.startswith("Pair")] == []
     assert trace.sharing("p.a", "t").name == "SAME_OBJECT"
+
+
+def test_a_list_that_another_thread_shortens_while_it_is_read(monkeypatch):
+    """What is left of it is followed, and nothing is said to be missing."""
+    follow = names.Names._tensor
+
+    def shortening(self, value, path, depth):
+        follow(self, value, path, depth)
+        if len(stack) == 3:
+            del stack[1:]  # as a thread of the program's may, between two items
+
+    stack = [torch.ones(1), torch.ones(2), torch.ones(3)]
+    monkeypatch.setattr(names.Names, "_tensor", shortening)
+    trace = tensormagic.run("x = 1\n", {"stack": stack})
+    assert len(stack) == 1 and trace.recording.notices == []
+    assert "stack[0]" in trace.at() and "stack[1]" not in trace.at()

@@ -8,7 +8,7 @@ import collections
 import functools
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np

@@ -12,7 +12,7 @@ from tensormagic.analysis.index import Index
 from tensormagic.analysis.names import Named, NamesAt, calling_frames
 from tensormagic.analysis.regions import Form, canonical, compare
 from tensormagic.analysis.sharing import form_of, storage_shift
-from tensormagic.recording.model import Write, WriteKind
+from tensormagic.recording.model import ObjectKind, Write, WriteKind
 
 _ROWS = 16  # rows of a tensor whose rows share memory that are named one by one
 _ENUMERATED = 1 << 16  # elements of a name that are compared with a write element by element
@@ -51,6 +51,7 @@ class Writes:
 
     def __init__(self, index: Index) -> None:
         self.index = index
+        self._of_step: tuple[int, list[Named]] = (-2, [])
 
     def __len__(self) -> int:
         return len(self.index.recording.writes)
@@ -85,6 +86,12 @@ class Writes:
         )  # fmt: skip
 
     def _names(self, step: int) -> list[Named]:
+        """Those of `_collect`; a step may write hundreds of times, and its names are the same for each."""
+        if self._of_step[0] != step:
+            self._of_step = step, self._collect(step)
+        return self._of_step[1]
+
+    def _collect(self, step: int) -> list[Named]:
         """What every name stood for while a step ran: in its own frame, in those that called it, in the cell.
 
         The names are those after the step, then those before it that the line took away or moved to another tensor. One
@@ -134,7 +141,7 @@ def reaches(index: Index, write: Write, named: Named) -> bool:
     if state is None:
         return named.object == write.object and named.object >= 0
     shift = storage_shift(index, write.storage, state.storage, write.step, named)
-    if shift is None:
+    if shift is None or _is_apart(index, write, named, shift):
         return False
     form = form_of(named)
     if form is None:
@@ -153,6 +160,19 @@ def reaches(index: Index, write: Write, named: Named) -> bool:
         return False
     common = compare(target, Form(form.start + shift, form.dims))
     return common.overlap is not False  # past the bound of the solver: it may
+
+
+def _is_apart(index: Index, write: Write, named: Named, shift: int) -> bool:
+    """Do the storages of two tensors have no byte in common? An array may reach past the storage it was first seen on."""
+    assert named.state is not None
+    storage, other = write.storage, named.state.storage
+    if (
+        storage == other
+        or write.object < 0
+        or {index.kinds[write.object], index.kinds[named.base]} != {ObjectKind.TENSOR}
+    ):
+        return False
+    return not -index.storage_nbytes(other) < shift < index.storage_nbytes(storage)
 
 
 def _itemsize(index: Index, write: Write) -> int:

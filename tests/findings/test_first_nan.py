@@ -1,7 +1,10 @@
 """first-nan: the call or the derivative that gave it, early and late; where it came from."""
 
 import pytest
+import torch
 
+import tensormagic
+from tensormagic.recording.model import CallFlag
 from tests.findings.cells import one, told
 
 RULE = "first-nan"
@@ -104,3 +107,15 @@ def test_the_last_round_does_not_take_a_weight_that_holds_it_for_fine():
 def test_a_step_that_made_it_in_a_round_that_was_looked_at():
     assert told(RULE, DIVERGES.format(1e9, 10)) == []
     assert one("first-infinity", DIVERGES.format(1e9, 10)).line == 7
+
+
+@pytest.mark.parametrize("make", ["x.new_empty(3)", "torch.empty_like(x)", "x.new_empty_strided((3,), (1,))"])
+def test_memory_that_nobody_has_written_is_no_birth(make):
+    """Deterministic algorithms fill it with NaN; without them it holds whatever was there before."""
+    cell = f"torch.use_deterministic_algorithms(True)\nx = torch.ones(3)\ne = {make}\ny = e.fill_(2) * x\nz = torch.log(y - 3)\n"
+    try:
+        trace = tensormagic.run(cell, {"torch": torch})
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert trace.recording.calls[1].flags & CallFlag.NAN_OUT or trace.recording.calls[2].flags & CallFlag.NAN_OUT
+    assert [(f.rule, f.line) for f in trace.findings if f.rule == "first-nan"] == [("first-nan", 5)]

@@ -209,6 +209,23 @@ class Facts:
 _SPOKEN = {"__getitem__": "[...]", "__setitem__": "[...] ="}
 
 
+_UNWRITTEN = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "empty_permuted",
+    "new_empty",
+    "new_empty_strided",
+    "resize_",
+    "resize_as_",
+}
+
+
+def is_unwritten(function: str) -> bool:
+    """Does a call give memory that nobody has written yet? What is found in it is left from before, not computed."""
+    return function.rpartition(".")[2] in _UNWRITTEN
+
+
 def light_before(facts: Facts, step: int) -> bool:
     """Did a step before this one leave a light record, so that what its calls gave was not looked at?"""
     return 0 in facts.recording.steps.column("detail")[:step]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, light_before, listed
+from tensormagic.analysis.findings.base import WARNING, Facts, Finding, Rule, is_unwritten, light_before, listed
 from tensormagic.analysis.findings.held import holds
 from tensormagic.recording.model import CallFlag, StateFlag
 
@@ -45,6 +45,8 @@ def _forward(facts: Facts) -> Iterator[Finding]:
         if not call.flags & CallFlag.NAN_OUT or call.flags & CallFlag.IN_BACKWARD:
             continue
         function = facts.index.function(number)
+        if is_unwritten(function):
+            continue
         if not facts.recording.steps[call.step].detail:
             yield _late(facts, number)
             return

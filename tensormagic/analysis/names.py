@@ -79,13 +79,12 @@ class NamesAt(Mapping[str, Named]):
     def _collect(self) -> dict[str, tuple[int, int, int]]:
         """text -> (object, path, frame)"""
         found: dict[str, tuple[int, int, int]] = {}
-        text = self.index.path_text
         for frame in self.frames:
             current = _current(self.index, frame, self.step)
             ended = {path: step for path, (step, object) in current.items() if object < 0}
             for path, (step, object) in current.items():
                 if object >= 0 and not (ended and self._cut_off(ended, path, step)):
-                    found.setdefault(text(path), (object, path, frame))
+                    found.setdefault(self.index.path_text(path), (object, path, frame))
         return found
 
     def _cut_off(self, ended: dict[int, int], path: int, step: int) -> bool:

@@ -166,11 +166,9 @@ def _is_apart(index: Index, write: Write, named: Named, shift: int) -> bool:
     """Do the storages of two tensors have no byte in common? An array may reach past the storage it was first seen on."""
     assert named.state is not None
     storage, other = write.storage, named.state.storage
-    if (
-        storage == other
-        or write.object < 0
-        or {index.kinds[write.object], index.kinds[named.base]} != {ObjectKind.TENSOR}
-    ):
+    if storage == other or write.object < 0:
+        return False
+    if any(index.kinds[object] != ObjectKind.TENSOR for object in (write.object, named.base)):
         return False
     return not -index.storage_nbytes(other) < shift < index.storage_nbytes(storage)
 

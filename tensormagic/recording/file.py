@@ -152,20 +152,19 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
     Raises:
         OSError: the file cannot be written (its `.filename` is `path`); the old one is as it was, and nothing is left
-            beside it.
+            beside it that could be removed.
     """
     target = os.path.realpath(path)  # a link stays a link: its target is replaced
     folder, name = os.path.split(target)
     beside = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
-        try:
-            _write(beside, target, data)
-        except BaseException:
-            _remove(beside)
-            raise
-    except OSError as error:
-        # The user knows the path that was asked for, not the one beside it.
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+        _write(beside, target, data)
+    except BaseException as error:
+        _remove(beside)
+        if isinstance(error, OSError):  # the user knows the path that was asked for, not the one beside it
+            error.filename = os.fspath(path)
+            del error.filename2
+        raise
 
 
 def _write(beside: str, target: str, data: bytes) -> None:

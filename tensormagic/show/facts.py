@@ -29,7 +29,6 @@ class Seen(Facts):
         self.trace = trace
         self.words = catalogue(language)
         self.shown = _shown(self)
-        self._at: dict[int, NamesAt] = {}
         self._dicts: dict[int, dict[str, Named]] = {}
 
     def at(self, step: int) -> dict[str, Named]:

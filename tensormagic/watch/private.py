@@ -59,6 +59,7 @@ def _no_sequence() -> int:
 sequence_number = getattr(torch._C._autograd, "_get_sequence_nr", _no_sequence)
 
 
+# Far apart: a thread that makes handles of its own while one of ours is made gets a number in the gap.
 _own_handles = itertools.count(-1000, -1000)
 
 

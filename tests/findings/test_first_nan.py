@@ -109,7 +109,9 @@ def test_a_step_that_made_it_in_a_round_that_was_looked_at():
     assert one("first-infinity", DIVERGES.format(1e9, 10)).line == 7
 
 
-@pytest.mark.parametrize("make", ["x.new_empty(3)", "torch.empty_like(x)", "x.new_empty_strided((3,), (1,))"])
+@pytest.mark.parametrize(
+    "make", ["x.new_empty(3)", "torch.empty_like(x)", "x.new_empty_strided((3,), (1,))", "torch.ones(0).resize_(3)"]
+)
 def test_memory_that_nobody_has_written_is_no_birth(make):
     """Deterministic algorithms fill it with NaN; without them it holds whatever was there before."""
     cell = f"torch.use_deterministic_algorithms(True)\nx = torch.ones(3)\ne = {make}\ny = e.fill_(2) * x\nz = torch.log(y - 3)\n"

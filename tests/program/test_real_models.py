@@ -50,8 +50,8 @@ def check(name: str, optimizer: str, **options: Any) -> None:
     trace = traced.trace
     assert [f for f in trace.findings if f.severity in ("error", "warning")] == []
     assert trace.summary() and trace.panel() is not None
-    first = next(iter(dict(traced.namespace["net"].named_parameters())))
-    assert trace.explain(f"net.{first}" if not first[0].isdigit() else "net").text
+    parameter = next(name for name, named in trace.at().items() if name.startswith("net") and named.state is not None)
+    assert trace.explain(parameter).text
 
 
 @pytest.mark.parametrize("name", MODELS)

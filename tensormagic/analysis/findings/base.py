@@ -210,15 +210,8 @@ _SPOKEN = {"__getitem__": "[...]", "__setitem__": "[...] ="}
 
 
 _UNWRITTEN = {
-    "empty",
-    "empty_like",
-    "empty_strided",
-    "empty_permuted",
-    "new_empty",
-    "new_empty_strided",
-    "resize_",
-    "resize_as_",
-}
+    "empty", "empty_like", "empty_strided", "empty_permuted", "new", "new_empty", "new_empty_strided", "resize_", "resize_as_",
+}  # fmt: skip
 
 
 def is_unwritten(function: str) -> bool:
